@@ -70,7 +70,7 @@ def load_ipython_extension(ipython: Any) -> None:
     completers = (completer_of_streams(ipython), completer_of_queries(ipython))
     ipython.Completer.custom_matchers.extend(completers)
     loaded = Loaded(sys.getswitchinterval(), ipython.custom_exceptions, ipython.CustomTB, Caretaker(_jobs), completers)
-    ipython.set_custom_exc((WorkbenchError, BodySyntaxError), show_failure)
+    ipython.set_custom_exc((WorkbenchError, BodySyntaxError, TypeError), show_failure)
     sys.setswitchinterval(min(SWITCH_INTERVAL_S, loaded.switch_interval_s))
     if hasattr(ipython, "kernel"):
         serve_jobs(ipython.kernel)

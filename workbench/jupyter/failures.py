@@ -13,6 +13,7 @@ from typing import Any
 from workbench.errors import JobError, QueryError, WorkbenchError, sentence_of
 from workbench.jupyter.cell import BodySyntaxError
 from workbench.origin import Origin, is_cell, line_text
+from workbench.traces.calls import advice
 
 
 def show_failure(
@@ -23,7 +24,13 @@ def show_failure(
     tb_offset: int | None = None,
 ) -> list[str]:
     """Print a WorkbenchError as a sentence, and a syntax error in a ``%%stream`` cell as in any other cell; ``%tb``
-    still shows the full traceback. For ``set_custom_exc``."""
+    still shows the full traceback. A TypeError is shown as always; if a function of ours was called with the wrong
+    arguments, a note says how it is called. For ``set_custom_exc``."""
+    if isinstance(error, TypeError):
+        if note := advice(error, trace):
+            error.add_note(note)
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
+        return []
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
     if isinstance(error, BodySyntaxError):
         marked: list[str] = shell.SyntaxTB.structured_traceback(error.kind, error, [])
