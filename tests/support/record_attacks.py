@@ -99,18 +99,19 @@ def drained(reader: Any) -> str:
     return "; ".join(letters) or "decoded"
 
 
-def line_of_a_socket() -> str:
+def line_of_a_socket(delimiter: str) -> str:
     server = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
         with server, contextlib.suppress(OSError), server.accept()[0] as peer:
             for _ in range(TIMES):
                 peer.sendall(b"x" * MB)
-            peer.sendall(b'\n{"id": 1}\n')
+            peer.sendall(delimiter[:2].encode())
+            peer.sendall(f'{delimiter[2:]}{{"id": 1}}{delimiter}'.encode())
 
     threading.Thread(target=serve, daemon=True).start()
     port = server.getsockname()[1]
-    return drained(SocketSource("127.0.0.1", port, format="json", columns=SCHEMA, on_error=ON_ERROR).create())
+    return drained(SocketSource("127.0.0.1", port, delimiter, "json", columns=SCHEMA, on_error=ON_ERROR).create())
 
 
 def event(line: bytes) -> str:
@@ -191,7 +192,8 @@ ATTACKS: dict[str, Callable[[], str]] = {
     "file: json.bz2": lambda: file("a.json.bz2", bz2.compress, *JSON),
     "file: csv.gz": lambda: file("a.csv.gz", gzip.compress, *CSV),
     "file: a quote": lambda: file("a.csv", bytes, b'id,s\n1,"', b"x", b"\n2,y\n"),
-    "socket: a line": line_of_a_socket,
+    "socket: a line": lambda: line_of_a_socket("\n"),
+    "socket: a line with a long end": lambda: line_of_a_socket("<end>"),
     "events: a line": lambda: event(b"data: " + b"x" * 58),
     "events: empty lines": lambda: event(b"data:\n"),
     "websocket: a claimed length": lambda: frames(iter([header(2**40, 0x82)])),

@@ -23,18 +23,22 @@ class EventParser:
     """
 
     def __init__(self, last_id: str = "") -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._data = bytearray()  # of the event so far, each line with its end
         self._id = last_id
 
     def take(self, data: bytes) -> list[FeedMessage]:
         """Add received bytes and return the events that are now complete; one that is larger than a record may be is
         cut behind that, so that it is not taken for one."""
-        *lines, rest = (self._rest + data).replace(b"\r\n", b"\n").split(b"\n")
         most = record_bytes() + _NAME_MAX
-        self._rest = rest if len(rest) <= most else rest[:most] + rest[-1:]  # which may begin a line end
+        first, *lines = data.split(b"\n")
+        if len(self._rest) <= most:
+            self._rest += first
+        if lines:
+            lines, self._rest = [bytes(self._rest), *lines[:-1]], bytearray(lines[-1])
         found = []
-        for line in lines:
+        for ended in lines:
+            line = ended.removesuffix(b"\r")
             name, _, value = line.partition(b":")
             value = value.removeprefix(b" ")
             if not line:

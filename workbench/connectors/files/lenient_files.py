@@ -61,10 +61,13 @@ class TextLines:
     def _lines(self, stream: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         joining = None if self.delimiter is None else QuotedLines(self.delimiter)
         headed = joining is not None
-        rest, most = b"", record_bytes() + 1  # what is beyond is read, so that the next line is found, and not kept
+        rest, limit = bytearray(), record_bytes()
         while chunk := stream.read(BLOCK_BYTES):
-            *lines, rest = (rest + chunk).split(b"\n")
-            rest = rest[:most]
+            first, *lines = chunk.split(b"\n")
+            if len(rest) <= limit:  # what is beyond is read, so that the next line is found, and not kept
+                rest += first
+            if lines:
+                lines, rest = [bytes(rest), *lines[:-1]], bytearray(lines[-1])
             if joining is not None:
                 if lines and headed:
                     lines[0] = lines[0].removeprefix(BOM_UTF8)
@@ -73,7 +76,7 @@ class TextLines:
                 headed = False
                 del lines[0]
             yield pa.record_batch([lines], schema=_LINE)
-        last = [rest] if rest else []
+        last = [bytes(rest)] if rest else []
         if joining is not None:
             last = (joining.add(last) + joining.end())[1 if headed else 0 :]
         if last:

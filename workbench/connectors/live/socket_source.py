@@ -128,7 +128,7 @@ class SocketReader(SourceReader):
         self._delimiter = source.delimiter.encode()
         self._state: State = "closed"
         self._socket: socket.socket | None = None
-        self._rest = b""
+        self._rest = bytearray()
         self._ready: pa.RecordBatch | None = None
         self._failures = 0
         self._retry_us: int | None = None
@@ -243,19 +243,23 @@ class SocketReader(SourceReader):
             return
         if data:
             self._failures = 0
-            whole, found, self._rest = (self._rest + data).rpartition(self._delimiter)
+            begin = max(0, len(self._rest) - len(self._delimiter) + 1)
+            self._rest += data
+            end = self._rest.rfind(self._delimiter, begin)
+            whole = bytes(self._rest[: max(0, end)])
+            if end >= 0:
+                del self._rest[: end + len(self._delimiter)]
             if len(self._rest) > (most := record_bytes()):
                 if self._source.on_error == "fail":
                     raise SourceError(
                         f"{self._place} sent {len(self._rest):,} bytes without {self._source.delimiter!r}: is that the "
                         f"delimiter between its records? If so, {too_large('this one')}"
                     )
-                last = self._rest[most + 1 :][1 - len(self._delimiter) :] if len(self._delimiter) > 1 else b""
-                self._rest = self._rest[: most + 1] + last  # in which a delimiter may begin
-            if found:
+                self._rest[most + 1 : 1 - len(self._delimiter) or None] = b""  # in what stays, a delimiter may begin
+            if end >= 0:
                 self._parse(whole)
             return
-        last, self._rest = self._rest, b""
+        last, self._rest = bytes(self._rest), bytearray()
         if last:
             self._parse(last)
         self._peer_closed(now_us)

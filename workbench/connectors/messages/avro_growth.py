@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.connectors.files.record_limit import record_bytes, too_large
 
-_VALUE, _MAP_ENTRY, _RECORD, _FIELD = 64, 160, 232, 72
+_VALUE, _MAP_ENTRY, _RECORD, _FIELD = 64, 160, 232, 48
 """Bytes of memory of Python's objects, at most: of a value without its content, and of what contains others."""
 _LETTER = 4
 """Bytes of memory for each byte of text."""
