@@ -202,6 +202,7 @@ def shell(jobs: dict[str, RecordingJob], shell: InteractiveShell) -> Interactive
         ("fail tm-1", ("faults.fail", {"taskmanager": "tm-1"})),
         ("plan", ("graph",)),
         ("late", ("late_records",)),
+        ("letters", ("dead_letters",)),
         ("late delays aggregate", ("late_records", "aggregate")),
         ("report", ("report", "delays-report.html")),
         ("report out.html", ("report", "out.html")),

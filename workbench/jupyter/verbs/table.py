@@ -162,6 +162,7 @@ VERBS: dict[str, Verb] = {
     "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
     "state": Verb(_state, "the state of an operator for a key", "OPERATOR [KEY ...]", 1, 9),
     "late": Verb(lambda job, words: job.late_records(*words), "the latest late records", "[OPERATOR]", 0, 1),
+    "letters": Verb(lambda job, words: job.dead_letters(), "the last records that could not be processed"),
     "report": Verb(_report, "write the recording to a file", "[FILE]", 0, 1),
     "stop": Verb(lambda job, words: job.stop(), "stop the job with a final checkpoint"),
     "cancel": Verb(lambda job, words: job.cancel(), "stop the job immediately, without a checkpoint"),
