@@ -17,7 +17,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.connectors.letters.source import DeadLetterSource
-from workbench.connectors.messages.message_format import ArrowMessages
+from workbench.connectors.messages.message_format import ArrowMessages, CsvMessages, JsonMessages
 from workbench.connectors.redis.entries import letter_of
 from workbench.elements import Records
 from workbench.errors import JobError, PlanError, SettingError, SourceError
@@ -208,6 +208,14 @@ def test_what_was_cut_is_said() -> None:
         RAW_BYTES_MAX + 5,
         10_000,
     )
+
+
+def test_sinks_of_text_can_hold_letters() -> None:
+    """PostgreSQL has no NUL in texts, and messages of JSON and CSV have no bytes."""
+    [batch] = letters([b"a\0\xff"]).to_batches()
+    assert batch["record"].to_pylist() == ["a\ufffd\ufffd"]
+    assert json.loads(JsonMessages().encode(batch)[0])["raw"] == "YQD/"
+    assert CsvMessages().encode(batch)[0].endswith(b",json,YQD/,3")
 
 
 # the last letters of a job --------------------------------------------------------------------------------------------
