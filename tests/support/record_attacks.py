@@ -46,7 +46,7 @@ ON_ERROR: Any = sys.argv[2]
 def read(form: str, value: bytes, schema: pa.Schema = SCHEMA, avro_schema: str | None = None) -> str:
     """What becomes of a message."""
     messages = message_format(form, avro_schema)
-    source: Any = SimpleNamespace(schema=schema, event_time=None, on_error=ON_ERROR)
+    source: Any = SimpleNamespace(schema=schema, event_time=None, on_error=ON_ERROR, format=form)
     values = [value]
     letter = letters_of(values, lambda at: "here", source)
     found = sorted_out(1, lambda begin, end: messages.decode(values[begin:end], schema), letter, source)
