@@ -25,6 +25,7 @@ from workbench.api.running.pipeline import Pipeline
 from workbench.connectors.replay.log import write_log
 from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import source_of
+from workbench.spark.engine.sessions import active_kept
 from workbench.spark.jobs import batch_limits
 from workbench.spark.session import session as spark_session
 from workbench.spark.session import spark_setting
@@ -120,6 +121,21 @@ PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
     "batches": ("native", sliding),
     "carried": ("carried", lambda log: of_all_kinds(events(log))),
 }
+
+
+def test_a_frame_of_a_query_changes_the_active_session_in_no_thread(spark: Any) -> None:
+    """A query that could not start is started again in a thread that has no active session."""
+    own = spark.newSession()
+
+    def make() -> None:
+        with active_kept():
+            own.createDataFrame(pa.table({"n": [1]}))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    make()
+    assert SparkSession.getActiveSession() is spark
 
 
 @pytest.mark.parametrize("name", PIPELINES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -94,13 +95,23 @@ def active_kept() -> Iterator[None]:
     """
     from pyspark.sql import SparkSession as Session
 
-    before = Session.getActiveSession()
-    try:
-        yield
-    finally:
-        if before is not None:
+    # Python has one active session, and each thread of the JVM one of its own, or none.
+    with _ACTIVE:
+        before, of_thread = Session._activeSession, Session.getActiveSession()
+        try:
+            yield
+        finally:
+            made = Session._activeSession
             Session._activeSession = before
-            Session._get_j_spark_session_class(before._jvm).setActiveSession(before._jsparkSession)
+            if made is not None:
+                sessions = Session._get_j_spark_session_class(made._jvm)
+                if of_thread is None:
+                    sessions.clearActiveSession()
+                else:
+                    sessions.setActiveSession(of_thread._jsparkSession)
+
+
+_ACTIVE = threading.RLock()
 
 
 def register(spark: SparkSession, source: Any) -> str:
