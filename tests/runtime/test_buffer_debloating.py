@@ -137,7 +137,7 @@ def test_what_cannot_be_one_buffer_is_several() -> None:
     kind = pa.dictionary(pa.int8(), pa.string())
     parts = [pa.array([f"{part}-{at}" for at in range(50)]).cast(kind) for part in range(5)]
     channel = Channel("e", "a[0]", "b[0]", 2, Waker(), Waker())
-    pending = PendingBuffer(channel, 0, 250, 250, 0)
+    pending = PendingBuffer(channel, 0, 250, 250, 0, exact=False)
     pending.parts.extend(Records(pa.record_batch([part], ["word"])) for part in parts)
     pending.rows, pending.since_us = 250, 1
     pending.push_buffer()

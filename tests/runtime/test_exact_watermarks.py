@@ -52,6 +52,7 @@ class Hot(wb.functions.ProcessFunction):
     def process(
         self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext
     ) -> dict[str, Any]:
+        assert ctx.timestamp is not None
         state.seen += 1
         ctx.register_event_timer(ctx.timestamp + 20 * SECOND)
         return {"k": record["k"], "at": ctx.watermark, "seen": state.seen}

@@ -36,10 +36,8 @@ from workbench.operators.windows.contents import (
 from workbench.operators.windows.entries import WindowEntries
 from workbench.operators.windows.firing import Moment, Waves
 from workbench.operators.windows.places import Placement
-from workbench.operators.windows.scripted import runs_at
 from workbench.operators.windows.settings import WindowSettings
 from workbench.windows.session import Session
-from workbench.windows.trigger import Trigger
 
 
 class WindowOperator(Operator):
@@ -92,9 +90,7 @@ class WindowOperator(Operator):
             return
         parts = [(records, self._moment.watermark_us)]
         if times is records.timestamps:
-            parts = self._past.parts(records, self._keys, self._moment.watermark_us)
-            if isinstance(self._settings.trigger, Trigger):
-                parts = [(run, passed_us) for part, passed_us in parts for run in runs_at(part, passed_us)]
+            parts = self._settings.apart(self._past.parts(records, self._keys, self._moment.watermark_us))
         for part, watermark_us in parts:
             self._take(part, times if part is records else part.timestamps, watermark_us, out)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 import pyarrow as pa
 
 from workbench.durations import format_duration
+from workbench.elements import Records
 from workbench.errors import ExpressionError, PlanError, SettingError, unknown
 from workbench.operators.windows.columns import TIME
 from workbench.operators.windows.counts import CountPlaces
 from workbench.operators.windows.firing import Firing, ScheduledFiring
 from workbench.operators.windows.places import Places, TimePlaces
-from workbench.operators.windows.scripted import ScriptedFiring
+from workbench.operators.windows.scripted import ScriptedFiring, runs_at
 from workbench.operators.windows.sessions import SessionPlaces
 from workbench.windows import Evictor, WindowAssigner
 from workbench.windows.count import CountWindows
@@ -133,6 +135,12 @@ class WindowSettings:
         all of these records, but other firings are between them."""
         trigger = self.trigger
         return isinstance(trigger, Trigger) or (trigger.every_us is not None and trigger.every_in == "event")
+
+    def apart(self, parts: Sequence[tuple[Records, int]]) -> Sequence[tuple[Records, int]]:
+        """Parts of a batch, each with its watermark, cut where a user's trigger may act between two records."""
+        if not isinstance(self.trigger, Trigger):
+            return parts
+        return [(run, watermark_us) for part, watermark_us in parts for run in runs_at(part, watermark_us)]
 
     def places(self) -> Places:
         """Create the logic that finds the entries of records."""

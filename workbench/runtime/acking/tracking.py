@@ -44,22 +44,15 @@ class TrackedOutput(EdgeOutput):
     Args:
         anchors: of the task.
         schema: of what travels, with the two columns of ids at the end.
-        channels, strategy, splitter, rest, exact: as for `EdgeOutput`.
+        channels, strategy, splitter, rest: as for `EdgeOutput`.
     """
 
     __slots__ = ("_anchors", "_inner", "_payload", "_schema")
 
     def __init__(
-        self,
-        anchors: Anchors,
-        schema: pa.Schema,
-        channels: Sequence[Any],
-        strategy: str,
-        splitter: Any,
-        *rest: Any,
-        exact: bool = False,
+        self, anchors: Anchors, schema: pa.Schema, channels: Sequence[Any], strategy: str, splitter: Any, *rest: Any
     ) -> None:
-        super().__init__(channels, strategy, splitter, None, *rest, exact=exact)
+        super().__init__(channels, strategy, splitter, None, *rest)
         self._anchors = anchors
         self._schema = schema
         self._payload = schema.names[:-2]

@@ -193,21 +193,16 @@ class TaskBuilder:
             self.settings.ship_after_us,
             self.settings.buffer_debloat_target_us,
             None if edge.local is None or worthwhile is None else edge.local.create(edge.schema, worthwhile),
+            edge.exact,
         )
         if self.anchors is not None and not is_of_acks(edge):
             output: EdgeOutput = TrackedOutput(
-                self.anchors,
-                tracked(edge).schema,
-                own,
-                edge.exchange,
-                self._splitter(tracked(edge)),
-                *rest,
-                exact=edge.exact,
+                self.anchors, tracked(edge).schema, own, edge.exchange, self._splitter(tracked(edge)), *rest
             )
         else:
             full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas.get(edge.tag, edge.schema)
             names = edge.schema.names if len(edge.schema) < len(full) else None
-            output = EdgeOutput(own, edge.exchange, self._splitter(edge), names, *rest, exact=edge.exact)
+            output = EdgeOutput(own, edge.exchange, self._splitter(edge), names, *rest)
         link = links[edge.producer]
         if edge.tag is None:
             link.edges.append(output)

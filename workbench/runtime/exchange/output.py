@@ -21,7 +21,7 @@ from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Record
 from workbench.operators.aggregates.local_aggregate import LocalAggregate
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.fills import Fills
-from workbench.runtime.exchange.in_flight import InFlight, lasting
+from workbench.runtime.exchange.in_flight import InFlight
 from workbench.runtime.exchange.marker_route import MarkerRoute
 from workbench.runtime.exchange.output_pool import OutputPool
 from workbench.runtime.exchange.pending_buffer import PendingBuffer, first_size
@@ -56,7 +56,6 @@ class EdgeOutput:
     __slots__ = (
         "_buffer_size",
         "_columns",
-        "_exact",
         "_next",
         "_now_us",
         "_partitioner",
@@ -86,12 +85,11 @@ class EdgeOutput:
         ship_after_us: int | None,
         debloat_target_us: int | None = None,
         local: LocalAggregate | None = None,
-        *,
         exact: bool = False,
     ) -> None:
         self.channels = tuple(channels)
-        sizes, now = (first_size(buffer_size, debloat_target_us), buffer_size), now_us()
-        self.pending = tuple(PendingBuffer(channel, target, *sizes, now) for target, channel in enumerate(channels))
+        same = first_size(buffer_size, debloat_target_us), buffer_size, now_us(), exact
+        self.pending = tuple(PendingBuffer(channel, target, *same) for target, channel in enumerate(channels))
         self.marks = bytearray(len(self.channels))
         self.markers = MarkerRoute(self.pending)
         self.ship_after_us = ship_after_us
@@ -100,7 +98,6 @@ class EdgeOutput:
         self.arrived_us = 0
         self.fills = Fills()
         self._buffer_size = buffer_size
-        self._exact = exact
         self._now_us = now_us
         self._next = 0
         self._spreader: Spreader | None = None
@@ -299,10 +296,8 @@ class EdgeOutput:
         """Ship a watermark that the next rows must not precede, or what cannot be in one buffer with them; without
         room, let them be in a later buffer."""
         other = pending.preaggregated is not preaggregated and pending.rows > 0
-        behind = pending.watermark_us != NO_TIME and (self._exact or earliest_us <= pending.watermark_us)
-        if not (other or behind):
-            return
-        if not pending.over and self._has_free():
+        behind = pending.divides(earliest_us)
+        if (other or behind) and not pending.over and self._has_free():
             self._ship_and_fit(pending, now_us)
         elif behind:
             self._seal(pending, pending.target)
@@ -379,17 +374,7 @@ class EdgeOutput:
         """Send a watermark to every channel, behind the records that came before it."""
         self.watermark_us = watermark.timestamp_us
         for pending in self.pending:
-            self._follow(pending, watermark)
-
-    def resend_watermark(self, target: int, watermark_us: int) -> None:
-        """Send a watermark of a checkpoint's in-flight data to the one subtask that had yet to receive it."""
-        self._follow(self.pending[target], Watermark(watermark_us))
-
-    def _follow(self, pending: PendingBuffer, watermark: Watermark) -> None:
-        if pending.rows:
-            pending.follow(watermark, each=self._exact)
-        else:
-            pending.channel.push(watermark)
+            pending.send_watermark(watermark)
 
     def emit_marker(self, marker: LatencyMarker, turn: int, *, behind: bool = False) -> None:
         """Send a latency marker to one channel, chosen by `turn`.
@@ -430,10 +415,8 @@ class EdgeOutput:
         held: list[InFlight] = []
         for target, pending in enumerate(self.pending):
             self._seal(pending, target)
-            channel = pending.channel
-            if pending.parts:
-                held.append(InFlight(channel.flow, tuple(pending.parts), held=True, marks=lasting(pending.marks())))
-            channel.overtake(channel.ahead(barrier))
+            held += pending.held()
+            pending.channel.overtake(pending.channel.ahead(barrier))
         return held
 
     def send_to(self, target: int, records: Records) -> None:

@@ -9,6 +9,7 @@ together with its last record leaves in it, up to the buffer size.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.in_flight import InFlight, lasting
 
 SMALLEST_BUFFER = 256
 """Records; low throughput makes no buffer smaller than this."""
@@ -39,6 +41,7 @@ class PendingBuffer:
         since_us: when its first record arrived, 1 at the earliest; 0 while it is empty.
         preaggregated: the last rows are already aggregated.
         target: index of the channel in its output.
+        exact: every watermark stays between the rows where it was emitted.
         watermark_us: the last watermark that waits in it and that further rows may precede; NO_TIME: none.
     """
 
@@ -52,6 +55,7 @@ class PendingBuffer:
         "_measured_us",
         "_shipped",
         "channel",
+        "exact",
         "largest",
         "parts",
         "preaggregated",
@@ -62,13 +66,14 @@ class PendingBuffer:
         "watermark_us",
     )
 
-    def __init__(self, channel: Channel, target: int, size: int, largest: int, now_us: int) -> None:
+    def __init__(self, channel: Channel, target: int, size: int, largest: int, now_us: int, exact: bool) -> None:
         self._arrived = 0
         self._burst = 0
         self._measured_us = now_us
         self._cuts: deque[int] = deque()  # rows of the channel behind which a buffer ends, in any case
         self.channel = channel
         self.target = target
+        self.exact = exact
         self.size = size
         self.largest = largest
         self.parts: deque[Records] = deque()
@@ -105,22 +110,30 @@ class PendingBuffer:
             self.preaggregated = preaggregated
             self.cut()
 
-    def follow(self, element: Watermark | LatencyMarker, lag_us: int | None = None, *, each: bool = True) -> None:
-        """Send this behind the rows that are in it.
+    def divides(self, earliest_us: int) -> bool:
+        """Whether a watermark waits in it that further rows, none of them before `earliest_us`, must not precede."""
+        return self.watermark_us != NO_TIME and (self.exact or earliest_us <= self.watermark_us)
+
+    def send_watermark(self, watermark: Watermark) -> None:
+        """Send a watermark behind the rows that are in it; of several behind one buffer's rows the last is sent, and
+        the one at the end of the input, unless the buffer is exact."""
+        if not self.rows:
+            self.channel.push(watermark)
+            return
+        self.watermark_us = watermark.timestamp_us
+        merged = not (self.exact or self.over or watermark.timestamp_us == MAX_TIME)
+        if merged and self._behind and type(self._behind[-1][1]) is Watermark:
+            self._behind.pop()
+        self._behind.append((self._shipped + self.rows, watermark, None))
+
+    def follow(self, marker: LatencyMarker, lag_us: int | None = None) -> None:
+        """Send a marker behind the rows that are in it.
 
         Args:
-            element: what follows.
+            marker: what follows.
             lag_us: of a marker that happens to be in this buffer, how late the records that it follows were read.
-            each: send also the watermarks before it; otherwise of several behind one buffer's rows only the last, and
-                the one at the end of the input.
         """
-        place = self._shipped + self.rows
-        if type(element) is Watermark:
-            self.watermark_us = element.timestamp_us
-            each |= element.timestamp_us == MAX_TIME
-            if not each and self._behind and not self.over and type(self._behind[-1][1]) is Watermark:
-                self._behind.pop()
-        self._behind.append((place, element, lag_us))
+        self._behind.append((self._shipped + self.rows, marker, lag_us))
 
     def _push(self, buffer: Records) -> None:
         """Ship a buffer from the front, and the control elements up to its last row and directly after it."""
@@ -135,13 +148,16 @@ class PendingBuffer:
         if self._behind:
             self._push_followers()
 
-    def marks(self) -> tuple[tuple[int, int], ...]:
-        """The watermarks that wait in it, each with the number of rows before it."""
-        return tuple(
+    def held(self) -> Sequence[InFlight]:
+        """What waits in it, as in-flight data of a checkpoint; nothing if that is no rows."""
+        if not self.parts:
+            return ()
+        marks = [
             (max(0, place - self._shipped), element.timestamp_us)
             for place, element, _ in self._behind
             if type(element) is Watermark
-        )
+        ]
+        return (InFlight(self.channel.flow, tuple(self.parts), held=True, marks=lasting(marks)),)
 
     def _push_followers(self) -> None:
         behind = self._behind

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.elements import CheckpointBarrier, EndOfInFlight, Records
+from workbench.elements import CheckpointBarrier, EndOfInFlight, Records, Watermark
 from workbench.errors import CheckpointError
 from workbench.operators.aggregates.local_aggregate import AggregatesLocally
 from workbench.operators.aggregates.preaggregated import RECORDS, check_preaggregated, is_preaggregated
@@ -105,7 +105,7 @@ def sends_of(
         for item in piece.in_order() if mark is not None else piece.buffers:
             if not isinstance(item, Records):
                 assert mark is not None
-                sends.append(partial(mark, item))
+                sends.append(partial(mark, Watermark(item)))
             elif send is not None:
                 sends.append(send(item))
     return sends
@@ -113,17 +113,15 @@ def sends_of(
 
 def _watermark_ways(
     vertex: Vertex, outputs: Sequence[EdgeOutput], pieces: Sequence[InFlight]
-) -> dict[Flow, Callable[[int], None]]:
+) -> dict[Flow, Callable[[Watermark], None]]:
     """What resends watermarks between the records of each channel; nothing where records may take other channels now.
 
     There they would be late behind a watermark of other records; watermarks are sent again behind all of them.
     """
-    ways: dict[Flow, Callable[[int], None]] = {}
+    ways: dict[Flow, Callable[[Watermark], None]] = {}
     for edge, output in zip(vertex.outs, outputs, strict=True):
         if edge.exchange in _SAME_WAY or edge.target.parallelism == 1:
-            ways |= {
-                channel.flow: partial(output.resend_watermark, target) for target, channel in enumerate(output.channels)
-            }
+            ways |= {pending.channel.flow: pending.send_watermark for pending in output.pending}
     return ways if all(piece.flow in ways for piece in pieces) else {}
 
 

@@ -11,7 +11,7 @@ from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader,
 from workbench.connectors.live.hybrid_source import rated
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
-from workbench.operators.contract.base import Json, Snapshot
+from workbench.operators.contract.base import Snapshot
 from workbench.operators.contract.positions import Reading
 from workbench.operators.event_time.watermarks import IngestionGenerator, note_times
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
@@ -22,7 +22,7 @@ from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.messages.messages import Abort, Apply, Command, Complete, Drained, Trigger, Wanted
 from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
-from workbench.runtime.tasks.source_time import ENDED, SourceTime
+from workbench.runtime.tasks.source_time import SourceTime
 from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
@@ -97,13 +97,7 @@ class SourceTask(Task):
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
         """Restore the event times of all former subtasks' splits that this subtask has now."""
-        saved: dict[str, tuple[int, Json]] = {}
-        for snapshot in snapshots:
-            own = value_in(snapshot, WATERMARKS, dict[str, tuple[int, Any]])
-            if ENDED in own and ENDED in saved:
-                own[ENDED] = max(own[ENDED], saved[ENDED], key=lambda item: item[0])
-            saved.update(own)
-        self.event_time.restore(saved)
+        self.event_time.restore([value_in(each, WATERMARKS, dict[str, tuple[int, Any]]) for each in snapshots])
 
     def source_state(self) -> Snapshot:
         return {**self.reader.snapshot(), WATERMARKS: self.event_time.snapshot(self._now_us())}

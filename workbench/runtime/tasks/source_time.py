@@ -14,7 +14,7 @@ from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.exchange.chain import Link
 from workbench.runtime.tasks.source_drift import Alignment
 
-ENDED = ""
+_ENDED = ""
 """In a snapshot: the splits that have ended, together."""
 
 
@@ -139,16 +139,19 @@ class SourceTime:
             if time.watermark_us != NO_TIME or state is not None:
                 states[split] = [time.watermark_us, state]
         if self.tells_last and self._ended_us != NO_TIME:
-            states[ENDED] = [self._ended_us, None]
+            states[_ENDED] = [self._ended_us, None]
         return states
 
-    def restore(self, saved: Mapping[str, tuple[int, Json]]) -> None:
+    def restore(self, snapshots: Sequence[Mapping[str, tuple[int, Json]]]) -> None:
         """Continue from what a snapshot holds.
 
         Event time that several splits share continues from the one furthest behind, or from the start when one of them
         has not begun: no record that would have been on time becomes late.
         """
-        self._ended_us = max(self._ended_us, saved.get(ENDED, (NO_TIME, None))[0])
+        saved: dict[str, tuple[int, Json]] = {}
+        for snapshot in snapshots:
+            saved.update(snapshot)
+            self._ended_us = max(self._ended_us, snapshot.get(_ENDED, (NO_TIME, None))[0])
         for time in self._times:
             own = [saved.get(split) for split, other in self.splits.items() if other is time]
             begun = [item for item in own if item is not None]
