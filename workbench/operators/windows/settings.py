@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -136,7 +135,7 @@ class WindowSettings:
         trigger = self.trigger
         return isinstance(trigger, Trigger) or (trigger.every_us is not None and trigger.every_in == "event")
 
-    def apart(self, parts: Sequence[tuple[Records, int]]) -> Sequence[tuple[Records, int]]:
+    def apart(self, parts: list[tuple[Records, int]]) -> list[tuple[Records, int]]:
         """Parts of a batch, each with its watermark, cut where a user's trigger may act between two records."""
         if not isinstance(self.trigger, Trigger):
             return parts
