@@ -154,7 +154,7 @@ def one_by_one(built: wb.Stream, table: pa.Table, *, sides: bool) -> Output:
 @pytest.mark.parametrize(("group", "parallelism"), [("both", 1), ("merge", 2), ("see", 2), ("on time", 2)])
 def test_no_setting_changes_what_comes_of_watermarks_behind_each_record(group: str, parallelism: int) -> None:
     builds, late = GROUPS[group]
-    table = drawn(100, late=late)
+    table = drawn(50, late=late)
     source = wb.Stream.from_table(table, event_time="t", watermarks=wb.watermarks.punctuated("mark"))
     source = source.with_parallelism(1)
     built = {name: build(source) for name, build in builds.items()}
