@@ -123,6 +123,14 @@ def test_a_traceback_shows_the_scripts_own_lines_alone(tmp_path: Path) -> None:
     assert ".;" not in told
 
 
+def test_a_traceback_of_a_wrong_call_ends_in_how_it_is_meant() -> None:
+    with pytest.raises(TypeError) as raised:
+        wb.DiscardSink(nam="out")  # type: ignore[call-arg]
+    assert traceback_of(raised.value).endswith(
+        "unexpected keyword argument 'nam'\ndid you mean 'name'? It is called as DiscardSink(name=...)\n"
+    )
+
+
 @SLOW
 def test_an_interrupted_run_stops_with_the_savepoint_that_was_asked_for(script: Script, tmp_path: Path) -> None:
     path = script(f"""

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from workbench.origin import is_ours
 from workbench.traces import is_library
+from workbench.traces.calls import advice
 
 
 @contextmanager
@@ -44,7 +45,10 @@ def main_program(script: Path, arguments: Sequence[str]) -> Iterator[Callable[[]
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback of an exception without the frames of the workbench, and of what it calls."""
+    """The traceback of an exception without the frames of the workbench, and of what it calls; below an error of a call
+    with the wrong arguments, how the function is called."""
+    if note := advice(error, error.__traceback__):
+        error.add_note(note)
     report = TracebackException.from_exception(error)
     left: list[TracebackException | None] = [report]
     while left:
