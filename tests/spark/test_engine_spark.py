@@ -123,6 +123,18 @@ PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
 }
 
 
+def test_a_sum_beyond_64_bits_fails_the_job_on_both_engines(spark: Any, tmp_path: Path) -> None:
+    table = pa.table({"k": ["a", "a"], "v": [2**62, 2**62], "t": pa.array([FIRST_US] * 2, pa.timestamp("us", "UTC"))})
+    write_log(table, tmp_path / "large.log", event_time="t", arrival_time="t", channels=1)
+    windows = events(tmp_path / "large.log").key_by("k").window(wb.tumbling("1min"))
+    pipeline = windows.aggregate(s=wb.sum("v")).sink_to(wb.TableSink("out"))
+    assert pipeline.explain(engine="spark").tier == "native"
+    options: Any
+    for options in ({"restart": wb.restart.no_restart()}, {"engine": "spark", "spark": spark}):
+        with pytest.raises(wb.errors.JobError, match=r"sum\(.*v.*\) exceeded the range of int64: cast the column"):
+            pipeline.run("large", replace=True, **options).wait("120s")
+
+
 def test_a_frame_of_a_query_changes_the_active_session_in_no_thread(spark: Any) -> None:
     """A query that could not start is started again in a thread that has no active session."""
     own = spark.newSession()

@@ -189,7 +189,8 @@ class NativePlan:
         lengths = [f"{window.size_us} microseconds", f"{getattr(window, 'slide_us', window.size_us)} microseconds"]
         start = f"{window.offset_us} microseconds" if window.offset_us else None
         windows = f.window(TIME, *lengths, start).alias("__wb_window")
-        aggregates = [_aggregate(item).alias(name) for name, item in spec.aggregates]
+        schema = node.inputs[0].schema
+        aggregates = [_aggregate(item, schema).alias(name) for name, item in spec.aggregates]
         rows = frame.where(f"{_NO_TICKS} AND {TIME} IS NOT NULL")
         told = rows.groupBy(*[_column(key) for key in spec.keys], windows).agg(*aggregates)
         return told.selectExpr(
@@ -206,9 +207,14 @@ def _column(name: str) -> Any:
     return f.col(quoted(name))
 
 
-def _aggregate(item: Any) -> Any:
+def _aggregate(item: Any, schema: pa.Schema) -> Any:
     if item.column is None:
         return f.count(f.lit(1))
+    if item.function == "sum" and pa.types.is_integer(schema.field(item.column).type):
+        column = _column(item.column)
+        told = f"{item.describe()} exceeded the range of int64: cast the column to float64 before aggregating"
+        exceeded = f.try_sum(column).isNull() & (f.count(column) > 0)
+        return f.when(exceeded, f.raise_error(f.lit(told)).cast("bigint")).otherwise(f.try_sum(column))
     functions = {"count": f.count, "sum": f.sum, "min": f.min, "max": f.max, "mean": f.avg}
     return functions[item.function](_column(item.column))
 
