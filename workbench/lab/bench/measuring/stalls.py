@@ -99,16 +99,16 @@ class WatchedGrouping(Grouping):
     """Grouping that remembers when its slowest records came."""
 
     def start_measuring(self) -> None:
-        super().start_measuring()
-        self._begin_us = now_us()
         self._arrived: list[tuple[int, int]] = []  # appending needs no lock
+        self._begin_us = now_us()
+        super().start_measuring()
 
     def _keep(self, batch: pa.RecordBatch, stamps: Int64s) -> None:
         super()._keep(batch, stamps)
         begin_us = getattr(self, "_begin_us", None)
-        if begin_us is not None and (oldest_us := int(stamps.min())) >= begin_us:
+        if begin_us is not None and len(measured := stamps[stamps >= begin_us]):
             now = now_us()
-            self._arrived.append((now - begin_us, now - oldest_us))
+            self._arrived.append((now - begin_us, now - int(measured.min())))
 
     def moments(self) -> tuple[Moment, ...]:
         """Those at which records came."""

@@ -76,7 +76,8 @@ class Latencies:
     def arrived(self, stamps: Int64s) -> None:
         """Records with these timestamps, in order, have reached the sink."""
         if stamps[-1] >= self._from_us:
-            self._fresh.append(now_us() - stamps[:: self._sample])
+            chosen = stamps[:: self._sample]
+            self._fresh.append(now_us() - chosen[chosen >= self._from_us])
             if len(self._fresh) >= FOLD_AT:
                 self._fold()
 
