@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,8 +63,13 @@ class TaskBuilder:
                 with suppress(Exception):  # raise the error that prevented building it instead
                     resource.close()
             raise
-        snapshots = task.snapshots
-        keep = self.services.letters.listener(task.name, lambda: snapshots.last_id)
+        snapshots = weakref.ref(task.snapshots)  # which holds the links that hold the listener
+
+        def last_id() -> int:
+            alive = snapshots()
+            return 0 if alive is None else alive.last_id
+
+        keep = self.services.letters.listener(task.name, last_id)
         for link in task.links:
             link.tap_side(DEAD_LETTERS, keep)
         return task
