@@ -14,7 +14,6 @@ from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.quoted_lines import QuotedLines
 from workbench.connectors.messages.choosing import FORMAT_NAMES, message_format
 from workbench.connectors.messages.message_format import ArrowMessages
-from workbench.connectors.redis.entries import fields_in, records
 from workbench.from_arrow import tables_in
 from workbench.operators.functions.dead_letters import ROW
 from workbench.raised import shown
@@ -146,6 +145,8 @@ class Decoding:
                         raise ValueError(f"it has {count} rows instead of one")
                 return ArrowMessages().decode(values, self.schema)
             case "fields":
+                from workbench.connectors.redis.entries import fields_in, records  # which no other letters need
+
                 return records([(b"", fields_in(value)) for value in values], self.schema, self.unit)
             case "tsv":
                 return csv_rows(values, self.schema, _TABS)
