@@ -6,6 +6,7 @@ escape sequences. Describing it must neither fail the job, nor fill a log or a r
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,7 @@ _READ_MAX = 64_000
 _NAME_MAX = 80
 _NOTES_MAX = 5
 _NESTED_MAX = 100
+_FULL_STOP = re.compile(r"(?<!\.)\.\s*$")
 _NAME_OF: Any = type.__dict__["__name__"]
 _DEEPEST = 2
 _CAUSE_OF: Any = BaseException.__dict__["__cause__"]
@@ -84,7 +86,7 @@ def first_line_of(error: BaseException) -> str:
         raise
     except BaseException:  # noqa: BLE001  `message_of` says what its class does
         lines = []
-    return one_line(lines[0].rstrip().removesuffix("."), MESSAGE_MAX) if lines else message_of(error)
+    return one_line(_FULL_STOP.sub("", lines[0]), MESSAGE_MAX) if lines else message_of(error)
 
 
 def fact_of(error: BaseException) -> str:

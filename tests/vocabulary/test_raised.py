@@ -175,6 +175,7 @@ def test_what_a_system_says_is_its_first_line() -> None:
     assert told_by(OSError()) == "OSError (no message)"
     assert told_by(OddError("seven")) == "seven"
     assert first_line_of(NoTextError()) == "its __str__ raised ValueError"
+    assert [first_line_of(OSError(text)) for text in ("no.\nmore", "schema=...", ". ")] == ["no", "schema=...", ""]
 
 
 def test_what_would_end_a_program_is_told_as_well() -> None:
