@@ -341,7 +341,7 @@ def test_a_job_that_does_not_start_gives_its_directory_back_although_its_disk_fa
     DirectoryStorage(tmp_path / "c").close()
 
 
-@pytest.mark.parametrize(("mode", "syncs", "then"), [("unaligned", 12, 40), ("unaligned", 23, 40)])
+@pytest.mark.parametrize(("mode", "syncs", "then"), [("unaligned", 12, 40), ("unaligned", 17, 40)])
 def test_names_that_a_killed_process_did_not_sync_survive_the_power_failure_of_its_successor(
     mode: str, syncs: int, then: int
 ) -> None:
@@ -351,7 +351,7 @@ def test_names_that_a_killed_process_did_not_sync_survive_the_power_failure_of_i
     assert outcome.violations == ()
 
 
-@pytest.mark.parametrize(("mode", "syncs"), [("exactly-once", 12), ("unaligned", 24)])
+@pytest.mark.parametrize(("mode", "syncs"), [("exactly-once", 12), ("unaligned", 18)])
 @pytest.mark.parametrize("kind", ["kill", "power"])
 def test_a_manifest_whose_folder_could_not_be_synced_takes_nothing_of_the_next_one_with_it(
     mode: str, syncs: int, kind: Kind
