@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from operator import attrgetter
 
@@ -25,11 +25,39 @@ class _Batch:
     Attributes:
         number: grows over all tasks.
         epoch: the last checkpoint before them.
+        size: in bytes.
     """
 
     number: int
     epoch: int
     letters: pa.RecordBatch
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept of a task, oldest first; with the sums of its rows and of its bytes."""
+
+    batches: tuple[_Batch, ...] = ()
+    rows: int = 0
+    size: int = 0
+
+    def with_batch(self, batch: _Batch) -> _Kept:
+        """Add the newest, and forget the oldest without which the others are still enough."""
+        rows, size = self.rows + batch.letters.num_rows, self.size + batch.size
+        batches = (*self.batches, batch)
+        first = 0
+        while first < len(batches) - 1 and (
+            rows - batches[first].letters.num_rows >= KEPT_MAX or size - batches[first].size >= KEPT_BYTES_MAX
+        ):
+            rows, size = rows - batches[first].letters.num_rows, size - batches[first].size
+            first += 1
+        return _Kept(batches[first:], rows, size)
+
+    def before(self, epoch: int) -> _Kept:
+        """Those before a checkpoint."""
+        batches = tuple(each for each in self.batches if each.epoch < epoch)
+        return _Kept(batches, sum(each.letters.num_rows for each in batches), sum(each.size for each in batches))
 
 
 class LetterLog:
@@ -44,7 +72,7 @@ class LetterLog:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[_Batch, ...]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._bases: dict[str, int] = {}
         self._base = 0
         self._numbers = count()
@@ -55,13 +83,8 @@ class LetterLog:
         def keep(records: Records) -> None:
             epoch = max(self._bases.get(task, self._base), last_id())
             letters = records.batch.slice(max(0, len(records) - KEPT_MAX))
-            pieces = (*self._kept.get(task, ()), _Batch(next(self._numbers), epoch, letters))
-            rows, size, first = 0, 0, len(pieces)
-            while first and (not rows or (rows < KEPT_MAX and size < KEPT_BYTES_MAX)):
-                first -= 1
-                rows += pieces[first].letters.num_rows
-                size += pieces[first].letters.nbytes
-            self._kept[task] = pieces[first:]
+            batch = _Batch(next(self._numbers), epoch, letters, letters.nbytes)
+            self._kept[task] = self._kept.get(task, _Kept()).with_batch(batch)
 
         return keep
 
@@ -73,7 +96,7 @@ class LetterLog:
             tasks: names; None: all.
         """
         for task in list(self._kept) if tasks is None else tasks:
-            self._kept[task] = tuple(each for each in self._kept.get(task, ()) if each.epoch < checkpoint_id)
+            self._kept[task] = self._kept.get(task, _Kept()).before(checkpoint_id)
             self._bases[task] = checkpoint_id
         if tasks is None:
             self._base = checkpoint_id
@@ -81,14 +104,14 @@ class LetterLog:
 
     def table(self) -> pa.Table:
         """The dead letters, oldest first: at most `KEPT_MAX` of each task."""
-        found = [each for pieces in list(self._kept.values()) for each in _last(pieces)]
+        found = [each for kept in list(self._kept.values()) for each in _last(kept)]
         return pa.Table.from_batches([each.letters for each in sorted(found, key=attrgetter("number"))], SCHEMA)
 
 
-def _last(pieces: tuple[_Batch, ...]) -> list[_Batch]:
-    """Pieces without the first letters of the first, if they are too many together."""
-    over = sum(each.letters.num_rows for each in pieces) - KEPT_MAX
+def _last(kept: _Kept) -> list[_Batch]:
+    """The batches without the first letters of the first, if they are too many together."""
+    over = kept.rows - KEPT_MAX
     if over <= 0:
-        return list(pieces)
-    first = pieces[0]
-    return [_Batch(first.number, first.epoch, first.letters.slice(over)), *pieces[1:]]
+        return list(kept.batches)
+    first, *others = kept.batches
+    return [replace(first, letters=first.letters.slice(over)), *others]
