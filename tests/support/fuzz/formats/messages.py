@@ -44,6 +44,7 @@ class Description:
     schema: pa.Schema
     event_time: str | None
     on_error: OnError
+    format: MessageFormatName
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Messages(Format):
             trial.must(not dead and alike, "strict and lenient reading differ")
 
     def _sorted(self, made: Made, on_error: OnError) -> Sorted:
-        source = Description(made.schema, made.event_time, on_error)
+        source = Description(made.schema, made.event_time, on_error, self.form)
         letters = letters_of(made.messages, lambda at: f"topic/0@{at}", source)
         try:
             return sorted_out(
