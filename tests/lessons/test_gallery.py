@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "count"), [("gallery.md", 11), ("how-to.md", 17)])
+@pytest.mark.parametrize(("page", "count"), [("gallery.md", 11), ("how-to.md", 18)])
 def test_the_programs_of_a_page_run_one_after_the_other(page: str, count: int) -> None:
     programs = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
     assert len(programs) == count
