@@ -43,8 +43,8 @@ def show_failures_below(shell: Any) -> None:
 
 
 def _after_cell(_result: object = None) -> None:
-    registry = sys.modules.get("workbench.api.job.registry")
-    if registry is not None and any(job.state == "FAILED" for job in registry.jobs().values()):
+    jobs = getattr(sys.modules.get("workbench.api.job.registry"), "jobs", dict)  # a thread may be importing the module
+    if any(job.state == "FAILED" for job in jobs().values()):
         import_module("workbench.jupyter.showing.failed_jobs").show_failed()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+from types import ModuleType
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -11,6 +13,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.front_ends import show_failures_below
+from workbench.jupyter.showing.ahead import DASHBOARD
 
 START = """
 def inverse(row): return {"i": 1 // row["i"]}
@@ -47,6 +50,19 @@ def test_a_failure_that_nothing_shows_appears_below_one_cell(
 def test_a_failure_that_a_call_has_raised_does_not_appear_again(shell: InteractiveShell) -> None:
     told = shown(shell, START + "job.wait()") + shown(shell, "1")
     assert told.count("the job 'failing' failed") == 1
+
+
+@pytest.mark.parametrize("module", [DASHBOARD, "workbench.api.job.registry"])
+def test_a_cell_that_ends_while_a_thread_imports_the_workbench_is_not_blamed(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    shown(shell, START)
+    until(lambda: wb.job("failing").over)
+    with monkeypatch.context() as importing:
+        importing.setitem(sys.modules, module, ModuleType(module))  # begun, and still without its names
+        told = shown(shell, "1")
+    assert "AttributeError" not in told
+    assert (told + shown(shell, "2")).count("the job 'failing' failed") == 1
 
 
 def test_a_notebook_has_no_log_on_stderr_unless_it_asks_for_one(shell: InteractiveShell) -> None:

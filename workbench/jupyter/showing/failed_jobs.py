@@ -25,5 +25,5 @@ def show_failed() -> None:
 def _is_displayed(job: Any) -> bool:
     if is_docked(job.name):
         return True
-    shown = sys.modules.get(DASHBOARD)
-    return shown is not None and any(display.job is job for display in shown.PUMP.displays)
+    pump = getattr(sys.modules.get(DASHBOARD), "PUMP", None)  # a thread may be importing the module: nothing is shown yet
+    return pump is not None and any(display.job is job for display in pump.displays)
