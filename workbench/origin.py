@@ -10,6 +10,7 @@ from types import FrameType
 
 from workbench.redaction import redacted
 
+_TEXT_MAX = 120
 _PACKAGE = str(Path(__file__).parent / "_")[:-1]  # with the separator: a neighbour may begin with the same name
 
 
@@ -22,7 +23,8 @@ class Origin:
     text: str
 
     def __str__(self) -> str:
-        place = "cell" if "ipykernel" in self.file or self.file.startswith("<") else Path(self.file).name
+        in_cell = is_cell(self.file) or self.file.startswith("<")
+        place = cell_name(self.file) if in_cell else Path(self.file).name
         return f"{place}, line {self.line}: {self.text}" if self.text else f"{place}, line {self.line}"
 
 
@@ -48,6 +50,14 @@ def is_cell(file: str) -> bool:
     return file.startswith("<ipython-input") or Path(file).parent.name.startswith("ipykernel_")
 
 
+def cell_name(file: str) -> str:
+    """How a notebook names the cell that a file of code is, such as ``cell In[4]``; ``cell`` if it has no number."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    compiler = getattr(shell, "compile", None)  # of a kernel that is no IPython: something else, or nothing
+    named = getattr(compiler, "format_code_name", lambda file: None)(file)
+    return f"cell {named[1]}" if named else "cell"
+
+
 def is_ours(file: str) -> bool:
     """Whether a file of code belongs to this package, or the package has generated the code."""
     return file.startswith((_PACKAGE, "<workbench "))
@@ -55,4 +65,5 @@ def is_ours(file: str) -> bool:
 
 def line_text(file: str, line: int) -> str:
     """The beginning of a line of the user's code, without secrets."""
-    return redacted(linecache.getline(file, line).strip(), code=True)[:120]
+    text = redacted(linecache.getline(file, line).strip(), code=True)
+    return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"

@@ -41,7 +41,7 @@ def test_a_failing_function_is_named_with_its_cause() -> None:
         raise ZeroDivisionError("division by zero")
 
     with pytest.raises(
-        RecordError, match=r"divide of the sink 'callback' failed on a batch of 2 rows: ZeroDivisionError"
+        RecordError, match=r"'divide' of the sink 'callback' failed on a batch of 2 rows: ZeroDivisionError"
     ) as caught:
         CallbackSink(divide).create(SCHEMA).process(rows([1, 2]), 0, NoOutput())
     assert isinstance(caught.value.__cause__, ZeroDivisionError)

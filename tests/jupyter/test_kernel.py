@@ -92,9 +92,10 @@ def test_a_cell_starts_a_job_and_others_answer_beside_it(kernel: Kernel) -> None
 
 def test_a_mistake_is_a_sentence_in_the_notebook(kernel: Kernel) -> None:
     failed = kernel.run("x = 1\n%stream set bufer_timeout=5ms", ok=False)
+    number = int(kernel.run("len(In) - 1").value) - 1
     assert failed.error == (
         "SettingError: unknown setting 'bufer_timeout': did you mean 'buffer_timeout'? "
-        f"Valid: {', '.join(sorted(wb.SETTINGS))} (cell, line 2)"
+        f"Valid: {', '.join(sorted(wb.SETTINGS))} (cell In[{number}], line 2)"
     )
     failed = kernel.run(
         "%%stream wrong\nwb.Stream.from_generator(rows, {'key': pa.int64()}).filter('kee > 1')", ok=False
@@ -102,6 +103,21 @@ def test_a_mistake_is_a_sentence_in_the_notebook(kernel: Kernel) -> None:
     assert failed.error.startswith("ExpressionError: ")
     assert "line 2: wb.Stream.from_generator" in failed.error
     assert "\n" not in failed.error
+
+
+def test_a_failure_names_its_cell_and_no_line_of_the_shell(kernel: Kernel) -> None:
+    failed = kernel.run(
+        """def sized(row):
+    return {"key": len(open("/no/such file").read())}
+wb.Stream.from_table(pa.table({"key": [1]})).map(sized, {"key": pa.int64()}).sink_to(wb.DiscardSink()).run("sized").wait()
+""",
+        ok=False,
+    )
+    number = int(kernel.run("len(In) - 1").value) - 1
+    assert f"(cell In[{number}], line 3: wb.Stream.from_table(" in failed.error
+    assert f"Cell In[{number}], line 2, in sized" in failed.error
+    assert "…)" in failed.error  # a long line of the program is cut, and says so
+    assert "interactiveshell" not in failed.error
 
 
 def test_an_interrupt_ends_the_cell_and_not_the_job(kernel: Kernel) -> None:

@@ -304,7 +304,7 @@ def fails(k: str) -> Any:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (fails, "lookup_async function 'fails' raised OSError: gone for k = 'a'"),
+        (fails, "lookup_async function 'fails' raised OSError: gone when called with the key k = 'a'"),
         (lambda k: {"w": 5}, "returned 5 for column 'w', which is declared as string, for k = 'a'"),
         (lambda k: {"v": 5}, "returned {'v': 5} (dict), expected a dict with the columns w or None, for k = 'a'"),
         (lambda k: "A", "returned 'A' (str), expected a dict with the columns w or None, for k = 'a'"),

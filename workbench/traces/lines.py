@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from types import CodeType, TracebackType
 
-from workbench.origin import is_cell, is_ours, line_text
+from workbench.origin import cell_name, is_cell, is_ours, line_text
 from workbench.printable import printable
 from workbench.redaction import redacted
 
@@ -23,6 +23,7 @@ _FILE_MAX = 300
 _NAME_MAX = 100
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120  compared with files of code
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_SHELL = f"{os.sep}IPython{os.sep}core{os.sep}"
 _COMPILED = (".pyx", ".pxi", ".pxd")
 _TRACE_OF = BaseException.__dict__["__traceback__"]  # a user's class may have attributes of that name
 
@@ -46,7 +47,8 @@ class Line:
     columns: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        place = "Cell" if is_cell(self.file) else f'File "{printable(redacted(self.file))[:_FILE_MAX]}"'
+        file = f'File "{printable(redacted(self.file))[:_FILE_MAX]}"'
+        place = f"C{cell_name(self.file)[1:]}" if is_cell(self.file) else file
         head = f"  {place}, line {self.line}, in {printable(self.function)[:_NAME_MAX]}"
         return f"{head}\n    {printable(self.text)}" if self.text else head
 
@@ -54,7 +56,8 @@ class Line:
 def lines_of(error: BaseException) -> tuple[Line, ...]:
     """The user's lines that an exception has passed, outermost first; empty if it has passed none.
 
-    They begin with the first call of the user's code, and include the libraries that it calls, but not this package.
+    They begin with the first call of the user's code, and include the libraries that it calls, but not this package,
+    nor IPython, which replaces `open` in a notebook.
 
     Example:
         >>> lines_of(ValueError("never raised"))
@@ -64,7 +67,7 @@ def lines_of(error: BaseException) -> tuple[Line, ...]:
     trace: TracebackType | None = _TRACE_OF.__get__(error)
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not is_ours(code.co_filename) and (calls or not is_library(code.co_filename)):
+        if not is_ours(code.co_filename) and _SHELL not in code.co_filename and (calls or not is_library(code.co_filename)):
             calls.append((code, trace.tb_lasti, trace.tb_lineno))
         trace = trace.tb_next
     if len(calls) > FIRST + LAST:

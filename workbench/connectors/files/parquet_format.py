@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _DAMAGED = "the file is damaged, write it again"
-_WRITE_AGAIN = "write it again, or name its format with format=..."
+_WRITE_AGAIN = "write it again, or, if it is no Parquet, name its format, such as format='csv'"
 
 
 @dataclass(frozen=True, slots=True)

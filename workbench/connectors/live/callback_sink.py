@@ -70,7 +70,7 @@ class _CallbackSinkLogic(Operator):
             raise
         except BaseException as error:
             raise RecordError(
-                f"the function {self._spec.describe()} of the sink {self._spec.name!r} failed on a batch of"
+                f"the function {self._spec.describe()!r} of the sink {self._spec.name!r} failed on a batch of"
                 f" {len(records)} rows: {described(error)}"
             ) from error
 

@@ -82,9 +82,9 @@ class GeneratorSource(Source):
         except PASSING:
             raise
         except BaseException as error:
+            rows = f"row {offset}" if count == 1 else f"rows {offset} to {offset + count - 1}"
             raise RecordError(
-                f"the generator function {self._name()} failed for rows {offset} to {offset + count - 1}: "
-                f"{described(error)}"
+                f"the generator function {self._name()!r} failed for {rows}: {described(error)}"
             ) from error
         if not isinstance(batch, pa.RecordBatch) or batch.num_rows != count or batch.schema != self.schema:
             found = (
@@ -93,7 +93,7 @@ class GeneratorSource(Source):
                 else shown(batch, 80)
             )
             raise RecordError(
-                f"the generator function {self._name()} returned {found} where {count} rows of {self.schema.names}"
+                f"the generator function {self._name()!r} returned {found} where {count} rows of {self.schema.names}"
                 " were asked for: return a pyarrow.RecordBatch of the declared schema"
             )
         return batch

@@ -263,7 +263,7 @@ class _AsyncLookup(Operator):
             if self._table is not None and isinstance(error, WorkbenchError):
                 text = f"lookup_async {self._about(call)}: {sentence_of(error)}"
                 raise RecordError(text, origin=self._spec.origin) from error
-            raise self._user.raised(error, self._about(call)) from error
+            raise self._user.raised(error, f"when called with the key {self._key_of(call.batch, call.code)}") from error
         names = self._added.names
         if answer is not None and not (isinstance(answer, Mapping) and answer.keys() == set(names)):
             raise self._user.error(
@@ -280,11 +280,11 @@ class _AsyncLookup(Operator):
             self._cache[key] = (call.since_us, answer)
 
     def _about(self, call: _Call) -> str:
-        return self._key_text(call.batch, call.code)
+        return f"for {self._key_of(call.batch, call.code)}"
 
-    def _key_text(self, batch: LookupBatch, code: int) -> str:
+    def _key_of(self, batch: LookupBatch, code: int) -> str:
         pairs = zip(self._spec.keys, batch.keys[code], strict=True)
-        return f"for {', '.join(f'{name} = {shown(value)}' for name, value in pairs)}"
+        return ", ".join(f"{name} = {shown(value)}" for name, value in pairs)
 
     def _send_on(self, out: Output) -> None:
         """Emit results up to the first watermark that still has unanswered records before it."""
@@ -325,7 +325,7 @@ class _AsyncLookup(Operator):
         known = [answer for answer in answers if answer is not None]
         asked = codes[found].tolist()
         values = [[answer[name] for answer in known] for name in self._added.names]
-        made = self._user.batch(values, self._added, lambda at: self._key_text(batch, asked[at]))
+        made = self._user.batch(values, self._added, lambda at: f"for {self._key_of(batch, asked[at])}")
         place = np.cumsum(found) - 1
         return [column.take(pa.array(place, mask=~found)) for column in made.columns]
 
