@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
 import traceback
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +69,14 @@ def test_the_text_of_an_endless_recursion_and_of_long_lines_is_bounded() -> None
     assert len(trace.text.encode()) <= 4_000
     assert trace.text.startswith('  File "')
     assert len(trace.parts[0][1]) == 16
+
+
+def test_a_long_line_says_that_it_is_cut(tmp_path: Path) -> None:
+    file = tmp_path / "long.py"
+    file.write_text(f"def fail():\n    raise ValueError({'1' * 119!r})\ndef short():\n    raise ValueError('ab')\n")
+    names = runpy.run_path(str(file))
+    assert [line.text for line in lines_of(caught(names["fail"]))][-1].endswith("11…")
+    assert [line.text for line in lines_of(caught(names["short"]))][-1] == "raise ValueError('ab')"
 
 
 def test_a_secret_in_a_line_of_code_is_masked(tmp_path: object) -> None:

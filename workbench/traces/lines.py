@@ -67,7 +67,8 @@ def lines_of(error: BaseException) -> tuple[Line, ...]:
     trace: TracebackType | None = _TRACE_OF.__get__(error)
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not is_ours(code.co_filename) and _SHELL not in code.co_filename and (calls or not is_library(code.co_filename)):
+        file = code.co_filename
+        if not (is_ours(file) or _SHELL in file) and (calls or not is_library(file)):
             calls.append((code, trace.tb_lasti, trace.tb_lineno))
         trace = trace.tb_next
     if len(calls) > FIRST + LAST:

@@ -25,5 +25,5 @@ def show_failed() -> None:
 def _is_displayed(job: Any) -> bool:
     if is_docked(job.name):
         return True
-    pump = getattr(sys.modules.get(DASHBOARD), "PUMP", None)  # a thread may be importing the module: nothing is shown yet
+    pump = getattr(sys.modules.get(DASHBOARD), "PUMP", None)  # None, too, while a thread imports the module
     return pump is not None and any(display.job is job for display in pump.displays)
