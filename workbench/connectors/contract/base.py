@@ -349,7 +349,7 @@ class Sink:
         """
         raise PlanError(
             f"the sink {getattr(self, 'name', self.kind)!r} only adds rows, but results change with later records: use "
-            "a TableSink, an SqlSink with a key or a CallbackSink, or aggregate in a window"
+            "a TableSink, an SqlSink or RedisSink with a key, or a CallbackSink, or aggregate in a window"
         )
 
     def place(self) -> Place | None:

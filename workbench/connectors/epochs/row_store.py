@@ -29,6 +29,25 @@ class Epoch:
     rows: pa.Table
 
 
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The name of a note about what keys had before a changelog changed their rows.
+
+    Attributes:
+        writer: of the rows.
+        run: the run that noted it.
+        subtask: its subtask.
+        checkpoint: the number of the latest checkpoint before the changes.
+        number: counts the notes of the subtask.
+    """
+
+    writer: str
+    run: str
+    subtask: int
+    checkpoint: int
+    number: int
+
+
 class RowStore(Protocol):
     """A table, a stream, or another container of rows; every operation is atomic."""
 
@@ -96,6 +115,34 @@ class RowStore(Protocol):
 
         Raises:
             SinkError: the store refuses, or another run has taken it.
+        """
+
+    def prepare_undo(self) -> None:
+        """Create what notes need.
+
+        Raises:
+            SinkError: the store refuses.
+        """
+
+    def keep_undo(self, note: Undo, changes: bytes) -> None:
+        """Add a note, unless it is there.
+
+        Raises:
+            SinkError: the store refuses, or another run has taken it.
+        """
+
+    def undo(self) -> Mapping[Undo, bytes]:
+        """The notes of all writers.
+
+        Raises:
+            SinkError: the store cannot be read.
+        """
+
+    def forget_undo(self, notes: Sequence[Undo]) -> None:
+        """Remove notes; one that is not there is not an error.
+
+        Raises:
+            SinkError: the store refuses.
         """
 
     def committed(self, writer: str) -> int:

@@ -12,13 +12,14 @@ import pyarrow as pa
 from workbench.arguments import as_given, text_of, whole_number
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import Place, SinkContext
-from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
+from workbench.connectors.contract.upsert_key import changes_key, check_upsert_key, upsert_key_of
 from workbench.connectors.epochs.owner import PlaceOwner
 from workbench.connectors.epochs.row_sink import RowSink
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.store import RedisStore
 from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, column_name
+from workbench.operators.changelogs.row_kinds import plain_schema
 from workbench.operators.contract.base import Operator
 
 
@@ -33,7 +34,8 @@ class RedisSink(RowSink):
     With `upsert_key`, a row replaces the row with the same key: each row is a hash ``KEY:value`` or, with `value`, a
     field of a single hash ``KEY``. Rows are written as they arrive, at least once a second and before each checkpoint.
     After a failure they are written again, so readers can see an earlier value for a while; then every key has its
-    correct value. The input must be partitioned by the keys.
+    correct value. The input must be partitioned by the keys. Rows of a changelog are replaced and deleted by its key;
+    what was written since the checkpoint is taken back first (fields of the hash ``KEY:workbench``).
 
     Only one job at a time can write to a key. When the server is unreachable, an operation is retried for 10 s with
     growing pauses; then the task fails, and the restart strategy decides. If the server loses writes in a crash
@@ -114,10 +116,25 @@ class RedisSink(RowSink):
             PlanError: a key column is unknown or invalid.
             SinkError: a column's type cannot be stored as text.
         """
+        schema = plain_schema(schema)
         check_upsert_key(self.upsert_key, schema, self.key)
         if self.value is not None and self.value not in schema.names:
             raise PlanError(unknown("column", self.value, schema.names))
         self.target.check(schema)
+
+    def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> RedisSink:
+        """Hashes whose rows are replaced and deleted by the key of the changelog.
+
+        Raises:
+            PlanError: without `upsert_key`, whose stream only adds entries, or with another key than the changelog's.
+        """
+        if not self.upsert_key:
+            raise PlanError(
+                f"the stream {self.key!r} only adds entries, but results change with later records: give the sink "
+                f"upsert_key={list(key) if key else '...'}, so that it writes hashes, or aggregate in a window"
+            )
+        changes_key(self.upsert_key, key, self.key)
+        return self
 
     def place(self) -> Place:
         """The key at the server."""

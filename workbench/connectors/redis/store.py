@@ -7,7 +7,7 @@ After any crash, it therefore shows whether an epoch's rows are committed, and c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -20,13 +20,14 @@ from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.epochs.owner import OwnerRecord, check_owner
-from workbench.connectors.epochs.row_store import Epoch, Notes, due_epochs
+from workbench.connectors.epochs.row_store import Epoch, Notes, Undo, due_epochs
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.values import Row, check_values, written_rows
 from workbench.errors import SinkError, UnfitTableError
 from workbench.from_json import made, parsed
 
 _OWNER = "owner"
+_UNDO = "undo "
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,46 @@ class RedisStore:
 
         self._atomically(delete)
 
+    def prepare_undo(self) -> None:
+        """Nothing: notes are fields of the record."""
+
+    def keep_undo(self, note: Undo, changes: bytes) -> None:
+        """Add a note, as a field of the record."""
+
+        def keep(pipe: Any) -> None:
+            check_owner(_owner(pipe, self.record), self.title, note.run)
+            pipe.multi()
+            pipe.hset(self.record, _undo_field(note), changes)
+
+        self._atomically(keep)
+
+    def undo(self) -> Mapping[Undo, bytes]:
+        """The notes in the record."""
+        found: dict[Undo, bytes] = {}
+
+        def look(pipe: Any) -> None:
+            found.clear()
+            for written, changes in pipe.hgetall(self.record).items():
+                name = written.decode("utf-8", "replace")
+                if name.startswith(_UNDO):
+                    try:
+                        found[made(Undo, parsed(name.removeprefix(_UNDO)))] = changes
+                    except ValueError:
+                        raise self._changed(name, "the name of a note") from None
+            pipe.multi()
+
+        self._atomically(look)
+        return found
+
+    def forget_undo(self, notes: Sequence[Undo]) -> None:
+        """Remove notes."""
+
+        def forget(pipe: Any) -> None:
+            pipe.multi()
+            pipe.hdel(self.record, *map(_undo_field, notes))
+
+        self._atomically(forget)
+
     def committed(self, writer: str) -> int:
         """The last committed epoch of this writer, or 0."""
         found: Notes = {}
@@ -229,12 +270,15 @@ class RedisStore:
                 try:
                     note = made(_Note, parsed(text.decode()))
                 except ValueError:
-                    raise SinkError(
-                        f"the field {name!r} of {self.record!r} at {self.server} is not a commit record: another "
-                        "program has changed it; choose another key"
-                    ) from None
+                    raise self._changed(name, "a commit record") from None
                 found[int(name[len(prefix) :])] = note.epoch, note.run
         return found
+
+    def _changed(self, name: str, what: str) -> SinkError:
+        return SinkError(
+            f"the field {name!r} of {self.record!r} at {self.server} is not {what}: another program has changed it; "
+            "choose another key"
+        )
 
     def _atomically(self, change: Callable[[Any], object]) -> None:
         """Call `change` with a pipeline that watches the record, and execute it; retry while the server is unreachable.
@@ -347,3 +391,7 @@ def name_of(row: Row, keys: Sequence[str]) -> bytes:
     if len(keys) == 1:
         return row[keys[0]]
     return ":".join(quote(row[key], safe="") for key in keys).encode()
+
+
+def _undo_field(note: Undo) -> str:
+    return f"{_UNDO}{json.dumps(asdict(note))}"

@@ -20,7 +20,7 @@ from workbench.connectors.sql.owner import OWNERS, HeldTable
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.sqlite import SQLite
-from workbench.connectors.sql.table import COMMITS, SqlTable
+from workbench.connectors.sql.table import COMMITS, UNDO, SqlTable
 from workbench.connectors.sql.table_name import TableName
 from workbench.errors import PlanError, SettingError, SinkError
 from workbench.expressions import ColumnName
@@ -30,7 +30,7 @@ from workbench.operators.contract.base import Operator
 ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
 """The databases in files."""
 
-_OWN = (COMMITS, OWNERS)
+_OWN = (COMMITS, OWNERS, UNDO)
 
 
 @dataclass(frozen=True, init=False)
@@ -47,7 +47,9 @@ class SqlSink(RowSink):
 
     Upserts are written as rows arrive, at least once a second, and before each checkpoint: readers need not wait for
         checkpoints. After a failure, rows are written again, so readers can see an earlier row of a key for a while;
-        then every key has its correct row. The input must be partitioned by the keys.
+        then every key has its correct row. The input must be partitioned by the keys. The changes of a changelog that
+        were written since the checkpoint are taken back first (table ``workbench_undo``), so a row that came and went
+        does not stay.
 
     Source: D1: exactly once by a transaction together with its number; upserts are idempotent operations, as in E6.
 

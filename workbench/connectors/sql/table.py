@@ -8,8 +8,8 @@ with the same numbers, and only one of them can continue in one table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,14 +18,16 @@ import pyarrow as pa
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.owner import check_owner
-from workbench.connectors.epochs.row_store import Epoch, due_epochs
+from workbench.connectors.epochs.row_store import Epoch, Undo, due_epochs
 from workbench.connectors.sql.database import Database
 from workbench.connectors.sql.owner import OwnerRow, create_owners
 from workbench.connectors.sql.table_name import TableName, quoted, quoted_list
 from workbench.errors import SinkError
 
 COMMITS = "workbench_commits"
+UNDO = "workbench_undo"
 _GONE = "workbench_gone"
+_UNDO_KEY = "table_name, writer, run, subtask, epoch, number"
 T = TypeVar("T")
 
 
@@ -167,6 +169,49 @@ class SqlTable:
             connection.execute(f"DROP TABLE {place.sql}")
 
         self._atomically(f"delete from the table {self.name!r}", delete)
+
+    def prepare_undo(self) -> None:
+        """Create the table of notes."""
+        kind = self.database.engine.column_type(pa.binary())
+        definition = (
+            f"CREATE TABLE IF NOT EXISTS {UNDO} (table_name VARCHAR NOT NULL, writer VARCHAR NOT NULL, run VARCHAR NOT "
+            f"NULL, subtask INTEGER NOT NULL, epoch BIGINT NOT NULL, number BIGINT NOT NULL, changes {kind} NOT NULL, "
+            f"PRIMARY KEY ({_UNDO_KEY}))"
+        )
+        self._atomically(f"create the table {UNDO!r}", lambda connection: connection.execute(definition))
+
+    def keep_undo(self, note: Undo, changes: bytes) -> None:
+        """Add a note."""
+        values = (self.identity, *astuple(note), changes)
+
+        def keep(connection: Any) -> None:
+            check_owner(OwnerRow(connection, self.identity).read(), self.title, note.run)
+            connection.execute(
+                f"INSERT INTO {UNDO} ({_UNDO_KEY}, changes) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values
+            )
+
+        self._atomically(f"write to the table {UNDO!r}", keep)
+
+    def undo(self) -> Mapping[Undo, bytes]:
+        """The notes about this table."""
+
+        def read(connection: Any) -> dict[Undo, bytes]:
+            found = connection.execute(
+                f"SELECT {_UNDO_KEY}, changes FROM {UNDO} WHERE table_name = ?", (self.identity,)
+            )
+            return {Undo(*row[1:-1]): bytes(row[-1]) for row in found.fetchall()}
+
+        return self._atomically(f"read the table {UNDO!r}", read)
+
+    def forget_undo(self, notes: Sequence[Undo]) -> None:
+        """Remove notes."""
+        same = " AND ".join(f"{name} = ?" for name in _UNDO_KEY.split(", "))
+
+        def forget(connection: Any) -> None:
+            for note in notes:
+                connection.execute(f"DELETE FROM {UNDO} WHERE {same}", (self.identity, *astuple(note)))
+
+        self._atomically(f"delete from the table {UNDO!r}", forget)
 
     def committed(self, writer: str) -> int:
         """The last committed epoch of this writer; 0: none.

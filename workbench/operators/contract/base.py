@@ -134,6 +134,7 @@ class OperatorContext:
         position: returns the position in the source of a row of the batch that is being processed, in the source's
             terms (``data.csv, row 17``), or None where it is not known. May only be called while the batch is
             processed.
+        goes_back: whether a recovery goes back to a checkpoint as a whole, so that all records behind it come again.
     """
 
     job: str = "job"
@@ -149,6 +150,7 @@ class OperatorContext:
     executor: Executor | None = None
     run: str = ""
     position: Callable[[int], str | None] = unknown_position
+    goes_back: bool = True
 
 
 class Operator:

@@ -189,6 +189,7 @@ class TaskBuilder:
             data_dir=services.data_dir,
             executor=services.executor,
             run=services.run,
+            goes_back=self.settings.policy.replays and self.settings.policy.acking is None,
         )
 
     def _output(self, edge: Edge, links: dict[Node, Link], channels: Channels) -> EdgeOutput:
