@@ -72,16 +72,30 @@ def rows_of(connection: Any, sql: str) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def running(*options: str) -> Iterator[PostgresProcess]:
-    """A server; skips the test where there is none."""
+    """A server; skips the test where there is none.
+
+    Its programs are those in the folder that ``WORKBENCH_POSTGRES_BIN`` names, else the newest that are installed.
+    """
     pytest.importorskip("adbc_driver_postgresql", reason="the package adbc-driver-postgresql is not installed")
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
-    program = shutil.which("pg_ctl") or (found[-1] if found else None)
+    program = _pg_ctl()
     if program is None or (os.geteuid() == 0 and shutil.which("runuser") is None):
         pytest.skip("PostgreSQL is not installed")
     folder = Path(tempfile.mkdtemp(prefix="pg-"))  # a socket's path is short
-    server = PostgresProcess(Path(program).parent, folder, *options)
+    server = PostgresProcess(program.parent, folder, *options)
     try:
         yield server
     finally:
         server.stop()
         shutil.rmtree(folder)
+
+
+def _pg_ctl() -> Path | None:
+    """The program that starts and stops a server.
+
+    Raises:
+        FileNotFoundError: ``WORKBENCH_POSTGRES_BIN`` names a folder without it.
+    """
+    if chosen := os.environ.get("WORKBENCH_POSTGRES_BIN"):
+        return (Path(chosen) / "pg_ctl").resolve(strict=True)
+    found = [shutil.which("pg_ctl"), *sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), reverse=True)]
+    return next((Path(path) for path in found if path), None)

@@ -176,6 +176,15 @@ def slot_problem(name: str, slot: SlotFacts, database: str, done: int | None) ->
     return None
 
 
+def publication_made_again(name: str) -> str:
+    """That the log has changes that no publication sent; from version 18 on, the server leaves them out without a word.
+
+    Args:
+        name: of the publication.
+    """
+    return f"the publication {name!r} was dropped or made again: {_ANOTHER_SLOT}"
+
+
 def missing_slot(name: str) -> str:
     """That a slot is gone that a checkpoint needs."""
     return (
@@ -184,10 +193,12 @@ def missing_slot(name: str) -> str:
     )
 
 
+_ANOTHER_SLOT = (
+    "a publication that was dropped and made again is not in the older log: start the job anew, with another slot"
+)
 _FIXES = {
     "is active for PID": "end the other job, or give this source a slot of its own",
-    "publication": "a publication that was dropped and made again is not in the older log: start the job anew, with "
-    "another slot",
+    "publication": _ANOTHER_SLOT,
     "cannot read from logical replication slot": "the server has removed log that was not read: start the job anew",
     "requested WAL segment": "the server has removed log that was not read: start the job anew",
     "must be superuser or replication role": "ALTER ROLE ... REPLICATION",
@@ -214,17 +225,21 @@ class Prepared:
     Attributes:
         table: in the catalog.
         position: where the log is read from.
+        publication: its number in the catalog.
         flushed: how far the log could be read.
         report_us: how often the server has to hear of its reader.
     """
 
     table: TableFacts
     position: Position
+    publication: int
     flushed: int
     report_us: int
 
 
-def prepared(source: PostgresLogSource, server: Server, place: Position | None, oid: int | None) -> Prepared:
+def prepared(
+    source: PostgresLogSource, server: Server, place: Position | None, oid: int | None, publication: int | None
+) -> Prepared:
     """Look at the server, and create the slot for a new start.
 
     Args:
@@ -232,6 +247,7 @@ def prepared(source: PostgresLogSource, server: Server, place: Position | None, 
         server: is asked.
         place: where reading goes on; None: at a new start.
         oid: of the table that was read to there.
+        publication: the number of the publication that was read to there; None: it was not noted.
 
     Raises:
         SourceError: the table cannot be read.
@@ -245,6 +261,9 @@ def prepared(source: PostgresLogSource, server: Server, place: Position | None, 
     table = server.table(source.table)
     refuse(table_problem(server, table, source.table, source.columns, source.key, source.publication))
     assert table is not None
+    number = server.publication_number(source.publication)
+    if publication not in (None, number):
+        refuse(publication_made_again(source.publication))
     if place is not None and table.oid != oid:
         refuse(f"{source.table!r} is another table than that of the checkpoint: start the job anew")
     slot, flushed = slot_for(server, source.slot, None if place is None else place.done), server.flushed()
@@ -270,4 +289,4 @@ def prepared(source: PostgresLogSource, server: Server, place: Position | None, 
             )
     timeout_ms = int(server.settings().get("wal_sender_timeout", "0")) or 60_000
     report_us = _BOUNDED_REPORT_US if source.bounded else timeout_ms * 1000 // _TIMEOUT_SHARE
-    return Prepared(table, place, max(flushed, server.flushed()), report_us)
+    return Prepared(table, place, number or 0, max(flushed, server.flushed()), report_us)

@@ -14,7 +14,7 @@ from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.postgresql_log.background import Background, Call
 from workbench.connectors.postgresql_log.changes import Changes
-from workbench.connectors.postgresql_log.checks import Prepared, fixed_fact, prepared
+from workbench.connectors.postgresql_log.checks import Prepared, fixed_fact, prepared, publication_made_again
 from workbench.connectors.postgresql_log.copying import Copy, CopyState, Key
 from workbench.connectors.postgresql_log.holding import HeldRows
 from workbench.connectors.postgresql_log.positions import Position, Seen
@@ -54,6 +54,7 @@ class PostgresLogReader(SourceReader):
         self._position: Position | None = None
         self._end: int | None = None
         self._oid: int | None = None
+        self._publication: int | None = None
         self._types: tuple[tuple[int, int], ...] = ()
         self._state = CopyState()
         self._held = HeldRows()
@@ -71,7 +72,7 @@ class PostgresLogReader(SourceReader):
         self._report_us = 0
         self._wire: Wire | None = None
         self._changes: Changes | None = None
-        self._retention = Retention(self._source.slot)
+        self._retention = Retention(self._source.slot, self._source.publication)
         self._copies = Copies(self._source.slot, self._source.url)
         self._confirmed: int | None = None
 
@@ -120,6 +121,11 @@ class PostgresLogReader(SourceReader):
             if self._table is None:
                 return self._prepare(now_us)
             self._retention.look(now_us, self._background, self._server)
+            if self._retention.publication not in (None, self._publication):
+                source = self._source
+                raise SourceError(
+                    f"cannot read the log of {source.server}: {publication_made_again(source.publication)}"
+                )
             self._confirm()
             if (fetched := self._passed_on(max_records)) is not None:
                 return fetched
@@ -139,6 +145,7 @@ class PostgresLogReader(SourceReader):
             "index": place.index,
             "end": self._end,
             "oid": self._oid,
+            "publication": self._publication,
             "types": [list(each) for each in self._types],
             **self._state.saved(),
             **self._held.saved(),
@@ -151,6 +158,8 @@ class PostgresLogReader(SourceReader):
                 self._position = Position(done, commit, index)
                 self._end = value_in(snapshot, "end", int | None)
                 self._oid = value_in(snapshot, "oid", int)
+                if "publication" in snapshot:
+                    self._publication = value_in(snapshot, "publication", int)
                 self._state = CopyState.restored(snapshot)
                 self._types = value_in(snapshot, "types", tuple[tuple[int, int], ...])
                 self._held.restore(snapshot, self._source.schema)
@@ -201,14 +210,14 @@ class PostgresLogReader(SourceReader):
 
     def _prepare(self, now_us: int) -> WaitUntil:
         if self._preparing is None:
-            args = self._source, self._server, self._position, self._oid
+            args = self._source, self._server, self._position, self._oid, self._publication
             self._preparing, self._began_us = self._background.begin(lambda: prepared(*args)), now_us
         if not self._preparing.is_over:
             return WaitUntil(now_us + _LOOK_US)
         found = self._preparing.result()
         source = self._source
         self._table, self._position, self._oid = found.table, found.position, found.table.oid
-        self._report_us = found.report_us
+        self._publication, self._report_us = found.publication, found.report_us
         if source.bounded and self._end is None:
             self._end = found.flushed
         self._copy = Copy(found.table, source.columns.names, source.key, source.chunk_rows, self._state)

@@ -1,9 +1,11 @@
-"""How much of its log the server keeps for a slot, asked now and then."""
+"""What the server keeps for a slot, and whether the publication is still the same: asked now and then."""
 
 from __future__ import annotations
 
 from workbench.connectors.postgresql_log.background import Background, Call
 from workbench.connectors.postgresql_log.server import Server, SlotFacts
+
+Answer = tuple[SlotFacts | None, int | None]
 
 _PAUSE_US = 5_000_000
 
@@ -13,16 +15,19 @@ class Retention:
 
     Args:
         slot: its name.
+        publication: its name.
 
     Attributes:
-        known: the last answer, and when it came; None: there is none.
+        known: the last answer about the slot, and when it came; None: there is none.
+        publication: the number of the publication as it was last, 0 if it is gone; None: not known yet.
     """
 
-    def __init__(self, slot: str) -> None:
-        self._slot = slot
-        self._asked: Call[SlotFacts | None] | None = None
+    def __init__(self, slot: str, publication: str) -> None:
+        self._slot, self._publication = slot, publication
+        self._asked: Call[Answer] | None = None
         self._due_us = 0
         self.known: tuple[SlotFacts, int] | None = None
+        self.publication: int | None = None
 
     def look(self, now_us: int, background: Background, server: Server) -> None:
         """Take the answer if it is there, and ask again when it is old; never raises.
@@ -33,16 +38,19 @@ class Retention:
             server: is asked.
         """
         if self._asked is not None and self._asked.is_over:
-            self.known = _facts(self._asked, now_us)
+            slot, number = _answer(self._asked)
+            self.known = None if slot is None else (slot, now_us)
+            self.publication = number
             self._asked = None
         elif self._asked is None and now_us >= self._due_us:
             self._due_us = now_us + _PAUSE_US
-            self._asked = background.begin(lambda: server.slot(self._slot))
+            self._asked = background.begin(
+                lambda: (server.slot(self._slot), server.publication_number(self._publication) or 0)
+            )
 
 
-def _facts(asked: Call[SlotFacts | None], now_us: int) -> tuple[SlotFacts, int] | None:
+def _answer(asked: Call[Answer]) -> Answer:
     try:
-        facts = asked.result()
+        return asked.result()
     except Exception:  # noqa: BLE001  a server that is gone is reported by those who read from it
-        return None
-    return None if facts is None else (facts, now_us)
+        return None, None
