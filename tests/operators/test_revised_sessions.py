@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,7 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from kafka_server import running as kafka
+from nats_server import running as nats
+from postgresql_server import running as postgresql
+from redis_server import running as redis
 from rescaled import rescaled
+from waiting import until
 
 import workbench as wb
 from workbench.api.streams.changelogs import upsert_key
@@ -182,3 +189,83 @@ def test_sessions_saved_without_their_rows_are_refused() -> None:
     new.open(OperatorContext())
     with pytest.raises(CheckpointError, match="sessions without the rows that they have emitted"):
         new.restore([old.snapshot(1)])
+
+
+Row = tuple[str, int, int, int]
+
+
+def written(sink: Any, found: Callable[[], list[Row]]) -> None:
+    """Sessions that late records merge go to a real server, while the job fails: it has those of all records."""
+    chance = Random(11)
+    times = [(chance.choice("abcdefgh"), chance.randrange(300)) for _ in range(600)]
+    counted = sessions(keyed(times, rate=300), allowed_lateness="1h").aggregate(n=wb.count())
+    job = counted.sink_to(sink).run(
+        "merged", buffer_size=1, parallelism=2, checkpoint_interval="300ms", restart=wb.restart.fixed_delay(9, "10ms")
+    )
+    for restarts in (1, 2):
+        until(lambda restarts=restarts: job.status()["checkpoints"] > 2 * restarts)
+        job.fail("table[0]")
+        until(lambda restarts=restarts: job.status()["restarts"] >= restarts)
+    job.tune(rate=100_000)
+    assert job.wait("60s") == "FINISHED"
+    assert sorted(found()) == merged(times, 10)
+
+
+@pytest.mark.slow
+def test_hashes_in_redis_are_the_sessions_of_all_records() -> None:
+    with redis() as server:
+        sink = wb.RedisSink(server.url, "sessions", upsert_key=["k", "window_start"])
+
+        def found() -> list[Row]:
+            rows = [{name: text.decode() for name, text in row} for row in sink.committed()]
+            return [(row["k"], second(row["window_start"]), second(row["window_end"]), int(row["n"])) for row in rows]
+
+        written(sink, found)
+
+
+@pytest.mark.slow
+def test_a_table_in_postgresql_has_the_sessions_of_all_records() -> None:
+    with postgresql() as server:
+        seconds = ", ".join(f"extract(epoch FROM {name})::int" for name in ("window_start", "window_end"))
+        written(wb.SqlSink(server.url, "sessions"), lambda: server.query(f"SELECT k, {seconds}, n FROM sessions"))
+
+
+def second(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def appended(sink: Any, found: Callable[[], list[dict[str, Any]]]) -> None:
+    """A place that only gets more rows has none of sessions that can merge, and each of those that cannot once."""
+    times = sorted((("ab"[at % 2], at * 7 % 100) for at in range(40)), key=lambda each: each[1])
+    with pytest.raises(PlanError, match="only adds"):
+        sessions(keyed(times), allowed_lateness="1h").aggregate(n=wb.count()).sink_to(sink)
+    assert found() == []
+    pipeline = sessions(keyed(times)).aggregate(n=wb.count()).sink_to(sink)
+    assert pipeline.run("appended", parallelism=2).wait("60s") == "FINISHED"
+    rows = [(row["k"], second(row["window_start"]), second(row["window_end"]), int(row["n"])) for row in found()]
+    assert sorted(rows) == merged(times, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once", "transactions"])
+def test_a_kafka_topic_gets_no_session_that_can_merge(delivery: Any) -> None:
+    with kafka() as broker:
+        topic = broker.topic(2)
+        sink = wb.KafkaSink(broker.servers, topic, key="k", delivery=delivery)
+        appended(sink, lambda: [json.loads(message.value()) for message in broker.messages(topic, 2)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+def test_a_nats_stream_gets_no_session_that_can_merge(delivery: Any) -> None:
+    with nats() as server:
+        server.stream("S")
+        sink = wb.NatsSink(server.url, "S", "S.sessions", key="k", delivery=delivery)
+        appended(sink, lambda: [json.loads(text) for _, text in server.messages("S")])
+
+
+@pytest.mark.slow
+def test_a_redis_stream_gets_no_session_that_can_merge() -> None:
+    with redis() as server:
+        sink = wb.RedisSink(server.url, "sessions")
+        appended(sink, lambda: [{name: text.decode() for name, text in row} for row in sink.committed()])
