@@ -216,6 +216,38 @@ def test_a_topic_of_mqtt_that_is_refused() -> None:
         reader.close()
 
 
+@pytest.mark.slow
+def test_mqtt_loses_no_message_of_a_job_that_keeps_up_and_drops_those_beyond_its_queue() -> None:
+    with mqtt_server.running() as server:
+        source = wb.MqttSource(f"mqtt://ann:{mqtt_server.PASSWORD}@{server.place}", SCHEMA, topic="a/#")
+        (reader,) = readers(source, 1)
+        found: list[int] = []
+
+        def arrives(last: int) -> bool:
+            reader._clock.advance_to(reader._clock.now_us() + 20_000)
+            if isinstance(polled := reader.poll(1000), Fetched):
+                found.extend(polled.records.batch.column("n").to_pylist())
+            elif not found:
+                server.send("a/b", [b'{"n": -1}'])
+            return last in found
+
+        def send(numbers: range) -> None:
+            server.send("a/b", [b'{"n": %d}' % number for number in numbers])
+
+        until(lambda: arrives(-1))
+        for begin in range(0, 3_000, 500):
+            send(range(begin, begin + 500))
+            until(lambda begin=begin: arrives(begin + 499))
+        assert [number for number in found if number >= 0] == list(range(3_000))
+        for begin in range(3_000, 6_000, 500):  # nobody reads them meanwhile
+            send(range(begin, begin + 500))
+        until(lambda: arrives(3_999))
+        rest = [number for number in found if number >= 3_000]
+        assert rest == list(range(3_000, 3_000 + len(rest)))
+        assert len(rest) < 3_000
+        reader.close()
+
+
 def test_messages_of_mqtt(monkeypatch: pytest.MonkeyPatch) -> None:
     with mqtt_server.running() as server:
         monkeypatch.setenv("WB_MQTT_PASSWORD", mqtt_server.PASSWORD)

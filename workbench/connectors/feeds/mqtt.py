@@ -29,7 +29,9 @@ _TURNS = 200
 class MqttSource(FeedSource):
     """Messages of an MQTT broker, each of which is a record.
 
-    MQTT keeps no messages for a disconnected client, so messages are lost while the job is disconnected;
+    MQTT keeps no messages for a disconnected client, so messages are lost while the job is disconnected. They are also
+    lost while it reads slower than they arrive, once the broker's queue for the client is full (in Mosquitto 1,000
+    messages, ``max_queued_messages``);
     `Stream.record_to` keeps received ones.
 
     Source: F2-8: a source that cannot be read again; MQTT 3.1.1.
