@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +23,7 @@ import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import Sink
 from workbench.elements import Records
+from workbench.errors import CheckpointError, SinkError
 from workbench.operators.changelogs.row_kinds import FIELD
 from workbench.operators.contract.base import Operator, OperatorContext
 
@@ -230,3 +234,56 @@ def hashes(sink: wb.RedisSink) -> Counts:
     """The rows in Redis; of those with one value the key and it."""
     rows = [{name: int(text) for name, text in row} for row in sink.committed()]
     return {(row["k"], row["n"], row["total"]) if sink.value is None else (row[""], row["n"], 0) for row in rows}
+
+
+def written_twice(folder: Path, *, goes_back: bool) -> tuple[wb.SqlSink, Any, dict[str, OperatorContext]]:
+    """A table that has a row behind the last checkpoint, and the contexts of the run that wrote it and of the next."""
+    _, sink, schema = counted(lambda: wb.SqlSink(f"sqlite:///{folder}/out.db", "counts"))
+    contexts = {run: OperatorContext(run=run, clock=VirtualClock(1), goes_back=goes_back) for run in ("one", "two")}
+    first = sink.create(schema)
+    first.open(contexts["one"])
+    first.process(Records(pa.record_batch([[5], [1], [7], pa.array([0], pa.int8())], schema), None), 0, NoOutput())
+    first.on_time(0, NoOutput())
+    return cast("wb.SqlSink", sink), sink.create(schema), contexts
+
+
+def test_what_is_not_read_again_is_not_taken_back(tmp_path: Path) -> None:
+    for goes_back, left in ((False, [(5, 1, 7)]), (True, [])):
+        folder = tmp_path / str(goes_back)
+        folder.mkdir()
+        sink, second, contexts = written_twice(folder, goes_back=goes_back)
+        second.open(contexts["two"])
+        second.restore([{"writer": "job/operator", "checkpoint": 0}])
+        assert list(sink.committed()) == left
+        assert query(sink.url, "SELECT * FROM workbench_undo") == []
+
+
+def test_another_job_that_takes_the_table_takes_nothing_back(tmp_path: Path) -> None:
+    sink, second, contexts = written_twice(tmp_path, goes_back=True)
+    second.open(dataclasses.replace(contexts["two"], job="another"))
+    second.snapshot(1)
+    assert list(sink.committed()) == [(5, 1, 7)]
+    assert query(sink.url, "SELECT * FROM workbench_undo") == []
+
+
+def test_notes_that_were_changed_are_named(tmp_path: Path) -> None:
+    for value, error, sentence in (
+        (b"nonsense", SinkError, "the notes of 'job/operator' beside the table 'counts' .* are damaged"),
+        (of_other_columns(), CheckpointError, "had the columns n int64 and now has k int64"),
+    ):
+        folder = tmp_path / sentence[:9]
+        folder.mkdir()
+        sink, second, contexts = written_twice(folder, goes_back=True)
+        with closing(sqlite3.connect(folder / "out.db")) as database, database:
+            database.execute("UPDATE workbench_undo SET changes = ?", (value,))
+        second.open(contexts["two"])
+        with pytest.raises(error, match=sentence):
+            second.snapshot(1)
+        assert list(sink.committed()) == [(5, 1, 7)]
+
+
+def of_other_columns() -> bytes:
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_stream(written, pa.schema({"n": pa.int64()})) as stream:
+        stream.write_batch(pa.record_batch({"n": [1]}))
+    return cast("bytes", written.getvalue().to_pybytes())
