@@ -201,7 +201,7 @@ def test_a_table_has_no_row_that_came_and_went_during_a_failure(engine: str, tmp
 
 @pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=pytest.mark.slow)])
 def test_a_table_is_right_after_any_failures(engine: str, tmp_path: Path) -> None:
-    for seed in range(12):
+    for seed in range(5):
         address = f"{engine}:///{tmp_path}/{seed}.db"
 
         def read(address: str = address) -> Counts:
