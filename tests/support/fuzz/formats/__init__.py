@@ -10,6 +10,7 @@ from .comm_messages import CommMessages
 from .expressions import Expressions
 from .messages import ArrowMessages, AvroMessages, CsvMessages, JsonMessages, RawMessages
 from .parquet_files import ParquetFiles
+from .postgresql_messages import PostgresMessages
 from .recordings import Recordings
 from .replay_log import ReplayLogs
 from .sql_addresses import SqlAddresses
@@ -33,6 +34,7 @@ _ALL: tuple[type[Format], ...] = (
     Resumed,
     JsonFiles,
     ParquetFiles,
+    PostgresMessages,
     Recordings,
     ReplayLogs,
 )
