@@ -748,19 +748,19 @@ def test_a_measurement_that_hangs_is_not_waited_for() -> None:
                 raise ConnectionError
             return SlotFacts("s", "pgoutput", "d", 0, "", "reserved", 8, 16, None)
 
-        def publication_number(self, name: str) -> int:
-            return 7
+        def publication_mark(self, name: str, table: int) -> str:
+            return f"{name} {table}"
 
     retention, background, server = Retention("s", "p"), Background(), cast("Server", Hanging())
     for now_us in (0, 1, 90_000_000):
-        retention.look(now_us, background, server)
+        retention.look(now_us, background, server, 7)
     assert retention.known is None
     go.set()
-    until(lambda: retention.look(91_000_000, background, server) or retention.known)
+    until(lambda: retention.look(91_000_000, background, server, 7) or retention.known)
     assert retention.known is not None
     assert (retention.known[0].retained_bytes, retention.known[1], asked) == (16, 91_000_000, ["s"])
-    assert retention.publication == 7
-    until(lambda: retention.look(92_000_000, background, server) or retention.known is None)
+    assert retention.publication == "p 7"
+    until(lambda: retention.look(92_000_000, background, server, 7) or retention.known is None)
     assert asked == ["s", "s"]
     background.close()
 
@@ -1162,6 +1162,18 @@ def test_a_publication_that_was_made_again_is_named(server: Database) -> None:
     until(lambda: not server.slot()[0])
     server.run("DROP PUBLICATION p", "INSERT INTO t VALUES (1, 'a', 1)", "CREATE PUBLICATION p FOR TABLE t")
     assert "publication that was dropped and made again" in refusal(server.reader(saved))
+
+
+def test_a_table_that_was_taken_out_of_its_publication_meanwhile_is_named(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    saved = reader.snapshot()
+    reader.close()
+    until(lambda: not server.slot()[0])
+    server.run(
+        "ALTER PUBLICATION p DROP TABLE t", "INSERT INTO t VALUES (1, 'a', 1)", "ALTER PUBLICATION p ADD TABLE t"
+    )
+    assert "the publication 'p', or 't' in it, was dropped or made again" in refusal(server.reader(saved))
 
 
 @pytest.mark.slow

@@ -176,13 +176,15 @@ def slot_problem(name: str, slot: SlotFacts, database: str, done: int | None) ->
     return None
 
 
-def publication_made_again(name: str) -> str:
-    """That the log has changes that no publication sent; from version 18 on, the server leaves them out without a word.
+def publication_made_again(name: str, table: str) -> str:
+    """That the log has changes that no publication sent; the server leaves them out without a word, that of a dropped
+    publication from version 18 on.
 
     Args:
         name: of the publication.
+        table: its name.
     """
-    return f"the publication {name!r} was dropped or made again: {_ANOTHER_SLOT}"
+    return f"the publication {name!r}, or {table!r} in it, was dropped or made again: {_ANOTHER_SLOT}"
 
 
 def missing_slot(name: str) -> str:
@@ -225,20 +227,20 @@ class Prepared:
     Attributes:
         table: in the catalog.
         position: where the log is read from.
-        publication: its number in the catalog.
+        publication: its mark in the catalog.
         flushed: how far the log could be read.
         report_us: how often the server has to hear of its reader.
     """
 
     table: TableFacts
     position: Position
-    publication: int
+    publication: str
     flushed: int
     report_us: int
 
 
 def prepared(
-    source: PostgresLogSource, server: Server, place: Position | None, oid: int | None, publication: int | None
+    source: PostgresLogSource, server: Server, place: Position | None, oid: int | None, publication: str | None
 ) -> Prepared:
     """Look at the server, and create the slot for a new start.
 
@@ -247,7 +249,7 @@ def prepared(
         server: is asked.
         place: where reading goes on; None: at a new start.
         oid: of the table that was read to there.
-        publication: the number of the publication that was read to there; None: it was not noted.
+        publication: the mark of the publication that was read to there; None: it was not noted.
 
     Raises:
         SourceError: the table cannot be read.
@@ -261,11 +263,11 @@ def prepared(
     table = server.table(source.table)
     refuse(table_problem(server, table, source.table, source.columns, source.key, source.publication))
     assert table is not None
-    number = server.publication_number(source.publication)
-    if publication not in (None, number):
-        refuse(publication_made_again(source.publication))
     if place is not None and table.oid != oid:
         refuse(f"{source.table!r} is another table than that of the checkpoint: start the job anew")
+    mark = server.publication_mark(source.publication, table.oid)
+    if publication not in (None, mark):
+        refuse(publication_made_again(source.publication, source.table))
     slot, flushed = slot_for(server, source.slot, None if place is None else place.done), server.flushed()
     if slot is None and place is not None:
         refuse(missing_slot(source.slot))
@@ -289,4 +291,4 @@ def prepared(
             )
     timeout_ms = int(server.settings().get("wal_sender_timeout", "0")) or 60_000
     report_us = _BOUNDED_REPORT_US if source.bounded else timeout_ms * 1000 // _TIMEOUT_SHARE
-    return Prepared(table, place, number or 0, max(flushed, server.flushed()), report_us)
+    return Prepared(table, place, mark, max(flushed, server.flushed()), report_us)

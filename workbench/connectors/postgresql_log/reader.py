@@ -54,7 +54,7 @@ class PostgresLogReader(SourceReader):
         self._position: Position | None = None
         self._end: int | None = None
         self._oid: int | None = None
-        self._publication: int | None = None
+        self._publication: str | None = None
         self._types: tuple[tuple[int, int], ...] = ()
         self._state = CopyState()
         self._held = HeldRows()
@@ -120,12 +120,11 @@ class PostgresLogReader(SourceReader):
         try:
             if self._table is None:
                 return self._prepare(now_us)
-            self._retention.look(now_us, self._background, self._server)
+            self._retention.look(now_us, self._background, self._server, self._table.oid)
             if self._retention.publication not in (None, self._publication):
                 source = self._source
-                raise SourceError(
-                    f"cannot read the log of {source.server}: {publication_made_again(source.publication)}"
-                )
+                said = publication_made_again(source.publication, source.table)
+                raise SourceError(f"cannot read the log of {source.server}: {said}")
             self._confirm()
             if (fetched := self._passed_on(max_records)) is not None:
                 return fetched
@@ -159,7 +158,7 @@ class PostgresLogReader(SourceReader):
                 self._end = value_in(snapshot, "end", int | None)
                 self._oid = value_in(snapshot, "oid", int)
                 if "publication" in snapshot:
-                    self._publication = value_in(snapshot, "publication", int)
+                    self._publication = value_in(snapshot, "publication", str)
                 self._state = CopyState.restored(snapshot)
                 self._types = value_in(snapshot, "types", tuple[tuple[int, int], ...])
                 self._held.restore(snapshot, self._source.schema)

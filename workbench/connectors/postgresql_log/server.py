@@ -169,10 +169,22 @@ class Server:
         found = self.rows("SELECT to_jsonb(p) FROM pg_publication p WHERE pubname = %s", (name,))
         return {key: value for key, value in found[0][0].items() if isinstance(value, bool)} if found else None
 
-    def publication_number(self, name: str) -> int | None:
-        """Its number in the catalog, which a publication that is made again does not have; None: there is none."""
-        found = self.rows("SELECT oid::bigint FROM pg_publication WHERE pubname = %s", (name,))
-        return int(found[0][0]) if found else None
+    def publication_mark(self, name: str, table: int) -> str:
+        """Its number in the catalog, and that of the table in it: another one if either was made or added again.
+
+        Args:
+            name: of the publication.
+            table: the id of the table.
+
+        Returns:
+            Empty if there is no such publication.
+        """
+        found = self.rows(
+            "SELECT concat_ws(' ', p.oid, r.oid) FROM pg_publication p LEFT JOIN pg_publication_rel r "
+            "ON r.prpubid = p.oid AND r.prrelid = %s WHERE p.pubname = %s",
+            (table, name),
+        )
+        return str(found[0][0]) if found else ""
 
     def published(self, publication: str, table: TableFacts) -> dict[str, Any] | None:
         """How a publication sends a table: ``attnames`` and ``rowfilter`` since PostgreSQL 15; None: not at all."""
