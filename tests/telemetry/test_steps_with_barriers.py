@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 from stepped_counts import Starts, starts
 from telling import tells_the_same_again, words_until
@@ -110,3 +113,29 @@ def test_going_back_while_the_world_stands_still_finds_it_so(start: Starts) -> N
     assert words_until(fork, "table[0] sent record") == words_until(job, "table[0] sent record")
     fork.cancel()
     fork.wait()
+
+
+def test_overtaken_records_are_in_the_snapshot_that_the_picture_shows(tmp_path: Path) -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": range(1, 17)})).with_parallelism(2).uid("numbers")
+    sums = numbers.with_columns(odd="n % 2").with_parallelism(2).key_by("odd").aggregate(total=wb.sum("n")).uid("sum")
+    job = sums.sink_to(wb.TableSink("sums")).run(
+        "overtaken", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_mode="unaligned",
+        checkpoint_interval=None, checkpoint_dir=tmp_path,
+    )  # fmt: skip
+    job.stepper.step(14)
+    job.checkpoint()
+    told = words_until(job, "sent barrier 1")
+    only_what_is_new = "numbers[0] sent barrier 1 to sum[0] and sum[1], then sent record n=9, odd=1 to sum[1]."
+    assert told == only_what_is_new
+    words_until(job, "Barrier 1 has overtaken 2 records, which are in the snapshot of sum[1].")
+    scene = job.stepper.scene().scene
+    assert scene.task("sum[0]").copied == (("0", "total=20"),)
+    assert scene.task("sum[1]").copied == (("1", "total=4"), ("overtaken 1", "5, 7"))
+    assert [m.text for c in scene.channels for m in c.marbles if m.about == "overtaken"] == ["5", "7"]
+    offsets = [int(dict(scene.task(f"numbers[{n}]").copied)["offset"]) for n in range(2)]
+    assert sum(range(1, sum(offsets) + 1)) == 20 + 4 + 5 + 7, "a consistent cut"
+    job.stepper.until_checkpoint()
+    assert job.stepper.scene().scene.task("sum[1]").copied[1] == ("overtaken 1", "5, 7"), "it stays as it is"
+    stored = wb.Snapshot.open(tmp_path / "chk-00000001").in_flight
+    assert sorted(n for piece in stored for n in piece["records"]["n"].to_pylist()) == [5, 7]
+    job.cancel()

@@ -100,7 +100,8 @@ class TaskScene:
         state: pairs of a name and a value, such as ``("even", "total=6")`` or ``("offset", "5")``.
         watermark_us: the watermark of its output; None before the first.
         snapshot: the checkpoint of its last snapshot, 0 before the first.
-        copied: the content of that snapshot, as pairs like those of `state`.
+        copied: the content of that snapshot, as pairs like those of `state`; records that barriers had overtaken are
+            listed behind it.
         status: ``CREATED``, ``RUNNING``, ``FINISHED`` or ``FAILED``.
         beside: what the fault-tolerance architecture keeps in it, as pairs like those of `state`: pending roots, for
             example.
@@ -186,6 +187,7 @@ def scene_of(
             empty = TaskScene(name, tuple(vertex.uids), vertex.x, vertex.y, subtask, vertex.parallelism)
             task = _task(empty, running.get(name), name in dead, _committed(vertex, subtask, tables), narrator)
             number, copied = (copies or {}).get(name, (0, ()))
+            copied = (*copied, *narrator.overtaken(name, number))
             tasks.append(replace(task, copied=copied) if number == task.snapshot else task)
     done = [record.checkpoint_id for record in coordinator.history if record.state == "COMPLETED"]
     return Scene(

@@ -43,6 +43,10 @@ class Narrator:
         """What the snapshot that a task has just taken contains, given what it held then."""
         return held
 
+    def overtaken(self, task: str, checkpoint_id: int) -> Lines:
+        """What a task's snapshot for a checkpoint contains besides that: the records that barriers had overtaken."""
+        return ()
+
     def element(self, element: Element) -> str:
         """An element in words."""
         return told(element)

@@ -364,8 +364,7 @@ class SteppingDriver(SerialDriver):
         self._asleep.pop(task.name, None)
         ins = [item.channel for item in task.gate.channels] if isinstance(task, OperatorTask) else []
         outs = [channel for output in task.outputs for channel in output.channels]
-        before = [_Seen(channel.elements[0] if channel.elements else None, len(channel.elements)) for channel in ins]
-        lengths = [len(channel.elements) for channel in outs]
+        before, behind = ([_seen(channel) for channel in channels] for channels in (ins, outs))
         copied, held = task.snapshots.last_id, self._held_by(task) if isinstance(task, SourceTask) else ()
         self._look(task)
         self._stepping = threading.get_ident()
@@ -380,8 +379,8 @@ class SteppingDriver(SerialDriver):
         ]
         sent = [
             Move(channel.target, element)
-            for channel, length in zip(outs, lengths, strict=True)
-            for element in list(channel.elements)[length:]
+            for channel, seen in zip(outs, behind, strict=True)
+            for element in _added(channel, seen)
         ]
         if task.snapshots.last_id != copied:  # a source copies its state first in a step, and then reads on
             moved = [move.element for move in (*took[:1], *sent)]
@@ -422,6 +421,18 @@ class SteppingDriver(SerialDriver):
         if self.master.over:
             self._end_if_over()
         self._on_step()
+
+
+def _seen(channel: Channel) -> _Seen:
+    """What a channel holds before a turn."""
+    return _Seen(channel.elements[0] if channel.elements else None, len(channel.elements))
+
+
+def _added(channel: Channel, seen: _Seen) -> list[Element]:
+    """The elements that a turn has put on a channel: barriers that overtake come in front of what was seen there."""
+    elements = list(channel.elements)
+    ahead = next((place for place, element in enumerate(elements) if element is seen.head), 0)
+    return elements[:ahead] + elements[seen.length + ahead :]
 
 
 def _any(asked: Callable[[pa.RecordBatch], pa.Array], records: Records) -> bool:

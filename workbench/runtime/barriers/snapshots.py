@@ -127,6 +127,7 @@ class Snapshots:
         due_us: when the last barrier that was sent starts to overtake; MAX_TIME: never.
         saved_at: how many records a source had read at the position that it saves until its next one, if positions have
             a clock of their own; None before the first.
+        in_flight: the records in the last snapshot that barriers had overtaken, until its checkpoint is over.
     """
 
     def __init__(
@@ -150,11 +151,13 @@ class Snapshots:
         self.due_us = MAX_TIME
         self._saved: Snapshot = {}
         self.saved_at: int | None = None
+        self.in_flight: tuple[InFlight, ...] = ()
 
     def close(self) -> None:
         """Release the task; no further snapshot is taken."""
         self._own_state = dict
         self.send = _unheard
+        self.in_flight = ()
 
     @property
     def records_in(self) -> int:
@@ -176,6 +179,7 @@ class Snapshots:
         it."""
         begin = self._now_us()
         self._last_id = barrier.checkpoint_id
+        self.in_flight = ()
         self._given_up = {given_up for given_up in self._given_up if given_up > self._last_id}
         links = [link for link in self._links if link.writes] if barrier.outputs_only else self._links
         states = {link.uid: link.operator.snapshot(barrier.checkpoint_id) for link in links}
@@ -196,7 +200,7 @@ class Snapshots:
 
     def report(self, copied: Copied, arrival: Arrival) -> None:
         """Hand the copy over to be written, together with the in-flight records."""
-        pieces = (*arrival.in_flight, *copied.held)
+        self.in_flight = pieces = (*arrival.in_flight, *copied.held)
         states = copied.states
         if pieces or arrival.early:
             states = {**states, TASK: saved(self._task, pieces, arrival.early)}
@@ -227,6 +231,8 @@ class Snapshots:
 
     def over(self, checkpoint_id: int) -> None:
         """A checkpoint has completed or was aborted: its barrier need not overtake anything any more."""
+        if self._last_id <= checkpoint_id:
+            self.in_flight = ()
         if self._sent and self._sent[0][1].checkpoint_id <= checkpoint_id:
             self._sent = []
             self.due_us = MAX_TIME

@@ -9,11 +9,14 @@ from workbench.drivers.stepped.narrator import Lines, Narrator, at_offset
 from workbench.elements import CheckpointBarrier, Records
 from workbench.plan.regions import regions_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
+from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.in_flight import InFlight
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
-from workbench.telemetry.stepping.words import plural, records
+from workbench.telemetry.scene import marbles_of
+from workbench.telemetry.stepping.words import are, few, plural, records
 
 
 class BarriersNarrator(Narrator):
@@ -71,6 +74,42 @@ class StopTheWorldNarrator(BarriersNarrator):
 
     def beside(self, task: Task) -> Lines:
         return (("stands still", ""),) if isinstance(task, SourceTask) and task.held else ()
+
+
+class UnalignedNarrator(Narrator):
+    """Describes which records barriers have overtaken: they are in the snapshot, although no state contains them."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, tuple[int, tuple[InFlight, ...], Lines]] = {}
+
+    def tell(self, step: Step, master: Master, execution: Execution | None) -> tuple[str, ...]:
+        task = None if execution is None else execution.task(step.actor)
+        if task is None or not (pieces := task.snapshots.in_flight):
+            return ()
+        last_id = task.snapshots.last_id
+        if task.name in self._taken and self._taken[task.name][0] == last_id:
+            return ()
+        keys = tuple({key: None for edge in master.graph.edges for key in edge.keys})
+        texts: dict[str, list[str]] = {}
+        for piece in pieces:
+            for marble in (each for buffer in piece.buffers for each in marbles_of(buffer, keys)):
+                texts.setdefault(marble.key or "", []).append(marble.text)
+        lines = tuple((f"overtaken {key}".rstrip(), few(found)) for key, found in texts.items())
+        self._taken[task.name] = last_id, pieces, lines
+        if not (count := sum(piece.rows for piece in pieces)):
+            return ()
+        told = f"Barrier {last_id} has overtaken {records(count)}, which {are(count)} in the snapshot of {task.name}."
+        return (told,)
+
+    def overtaken(self, task: str, checkpoint_id: int) -> Lines:
+        last_id, _, lines = self._taken.get(task, (0, (), ()))
+        return lines if last_id == checkpoint_id else ()
+
+    def about(self, channel: Channel) -> Iterable[str]:
+        overtaken = {id(buffer) for _, pieces, _ in self._taken.values() for each in pieces for buffer in each.buffers}
+        for element in tuple(channel.elements):
+            if isinstance(element, Records):
+                yield from ["overtaken" if id(element) in overtaken else ""] * len(element)
 
 
 class ChangelogNarrator(BarriersNarrator):

@@ -5,7 +5,12 @@ from __future__ import annotations
 from workbench.drivers.stepped.narrator import PLAIN, Narrator
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.telemetry.stepping.acks import AcksNarrator
-from workbench.telemetry.stepping.barriers import AtMostOnceNarrator, ChangelogNarrator, StopTheWorldNarrator
+from workbench.telemetry.stepping.barriers import (
+    AtMostOnceNarrator,
+    ChangelogNarrator,
+    StopTheWorldNarrator,
+    UnalignedNarrator,
+)
 from workbench.telemetry.stepping.batches import BatchesNarrator
 from workbench.telemetry.stepping.transactions import TransactionsNarrator
 
@@ -15,8 +20,8 @@ def narrator_for(policy: FaultTolerance) -> Narrator:
 
     Example:
         >>> from workbench.runtime.barriers.policies import fault_tolerance
-        >>> narrator_for(fault_tolerance("exactly-once"))
-        <Narrator>
+        >>> narrator_for(fault_tolerance("unaligned"))
+        <UnalignedNarrator>
     """
     if policy.acking is not None:
         return AcksNarrator()
@@ -28,4 +33,6 @@ def narrator_for(policy: FaultTolerance) -> Narrator:
         return ChangelogNarrator()
     if not policy.replays:
         return AtMostOnceNarrator()
+    if policy.overtakes or policy.switches:
+        return UnalignedNarrator()
     return StopTheWorldNarrator() if policy.stops_sources else PLAIN

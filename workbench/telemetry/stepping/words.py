@@ -8,8 +8,8 @@ SHOWN = 6
 """The maximum number of numbers in a list."""
 
 
-def few(numbers: Sequence[int]) -> str:
-    """The first numbers of a list, and how many more there are.
+def few(numbers: Sequence[object]) -> str:
+    """The first numbers of a list, or other short things, and how many more there are.
 
     Example:
         >>> few([3, 4, 5]), few(range(9))
