@@ -239,7 +239,7 @@ class KeyedStream(Hinting):
         state_backend: StateBackend = "memory",
         on_error: OnError = "fail",
     ) -> Stream:
-        """Call a Python function for each record, with the state of the record's key (F1-10).
+        """Call a Python function for each record, with the state of the record's key.
 
         Timers fire when a watermark comes. A source tells the time about ten times a second, behind a batch of records,
         so an event timer usually fires after records that are later than it; how many they are depends on the settings.

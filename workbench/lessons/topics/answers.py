@@ -80,13 +80,14 @@ LESSON = LessonPlan(
         Choice(
             "batches",
             "A query counts the records of every 5 seconds; one record arrives per second. It runs in micro-batches of "
-            "10 seconds, as in Spark Streaming of 2015. What does it count?",
+            "10 seconds, and its windows are rounded up to whole batches. What does it count?",
             (
                 Option("5: the window says so.", lambda n: n == 5),
                 Option("10: a window is as long as the batch.", lambda n: n == 10),
                 Option("2.5", lambda n: n == 2.5),
             ),
-            "In this architecture, the batch interval is part of the program: if you change it for speed, the results change.",
+            "In this architecture, the batch interval is part of the program: if you change it for speed, the windows have to "
+            "follow, and the results change.",
         ),
         Choice(
             "weakest",
@@ -94,7 +95,7 @@ LESSON = LessonPlan(
             (
                 Option("All of them.", lambda right: right == 6),
                 Option(
-                    "Those whose copy of the state matches the positions of the sources.", lambda right: 3 <= right < 6
+                    "Those whose copy of the state matches the positions of the sources.", lambda right: 1 < right < 6
                 ),
                 Option("Snapshots only.", lambda right: right <= 1),
             ),

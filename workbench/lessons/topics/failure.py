@@ -83,14 +83,14 @@ LESSON = LessonPlan(
         ),
         Choice(
             "acks",
-            "Sources keep each record until it is acknowledged, and send it again if that takes too long. A task "
-            "fails. How do the counts compare with the right ones?",
+            "Sources keep each record until it is acknowledged, and send it again if that takes too long. The state "
+            "is saved now and then. A task fails. How do the counts compare with the right ones?",
             (
                 Option("They are too small.", lambda more: more < 0),
                 Option("They are right.", lambda more: more == 0),
                 Option("They are too large.", lambda more: more > 0),
             ),
-            "Nothing is lost. But if the effect of a record was saved and its acknowledgement was lost, it is sent again.",
+            "Nothing is lost. But a record whose effect was saved before it was acknowledged is sent again, and counts twice.",
         ),
         Choice(
             "exactly-once",

@@ -149,12 +149,12 @@ LESSON = LessonPlan(
         ),
         Choice(
             "interval",
-            "You take a snapshot ten times as often. What changes in the results?",
+            "You take a snapshot ten times as often. Which rows does the job write in the end?",
             (
-                Option("Nothing.", lambda same: same is True),
-                Option("They are emitted earlier, and differ a little.", lambda same: same is False),
+                Option("The same rows, whatever the interval.", lambda same: same is True),
+                Option("Slightly different ones: each snapshot interrupts the sums.", lambda same: same is False),
             ),
-            "Checkpoints do not affect the results. (With micro-batches, the interval can: see lesson 8.)",
+            "Checkpoints do not affect the rows. (With micro-batches, the interval can: see lesson 8.)",
         ),
     ),
     exercises=(

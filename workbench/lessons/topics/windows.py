@@ -98,14 +98,14 @@ LESSON = LessonPlan(
         ),
         Choice(
             "sessions",
-            "Clicks at seconds 0, 2, 3, 8, 9 and 20; a session ends after a gap of 5 seconds. How many are there?",
+            "Clicks at seconds 0, 2, 3, 9, 10 and 20; a session ends after a gap of 5 seconds. How many are there?",
             (
                 Option("2", lambda n: n == 2),
                 Option("3", lambda n: n == 3),
                 Option("6", lambda n: n == 6),
             ),
-            "A session lasts until 5 seconds after its last click. The session that begins at 8 touches the previous one, "
-            "which ends at 8, and sessions that touch are merged.",
+            "A session lasts until 5 seconds after its last click: the first until second 8, so the click at 9 begins another "
+            "one, which lasts until 15.",
         ),
         Choice(
             "colours",
@@ -120,7 +120,7 @@ LESSON = LessonPlan(
         ),
         Choice(
             "median",
-            "A window keeps a sum in 8 bytes, however many records arrive. What does it need for a median?",
+            "A window keeps a sum and a count, two numbers, however many records arrive. What does it need for a median?",
             (
                 Option("Two numbers.", lambda values: values <= 2),
                 Option("All values in the window.", lambda values: values > 2),

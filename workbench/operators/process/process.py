@@ -1,4 +1,4 @@
-"""Keyed process functions: a Python function per record, with declared state, timers and side outputs (F1-10)."""
+"""Keyed process functions: a Python function per record, with declared state, timers and side outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public classes for keyed process functions (F1-10)."""
+"""The public classes for keyed process functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ProcessFunction:
     Each subtask uses one copy of the object, so everything that must survive a failure, or belongs to a key, goes into
     declared state and not into attributes of ``self``.
 
-    Source: F1-10, F2-7 for its state; Flink's ``KeyedProcessFunction``.
+    Source: F2-7 for its state; Flink's ``KeyedProcessFunction``.
 
     Example:
         >>> import workbench as wb
