@@ -114,8 +114,9 @@ LESSON = LessonPlan(
     questions=(
         Choice(
             "tunnel",
-            "Alice plays in the subway. She taps 5 times in the first minute; 2 of the taps arrive when the train has "
-            "left the tunnel, 40 seconds later. How many taps does a window over the arrival time count for that minute?",
+            "Alice plays in the subway. She taps 5 times in the first minute; her phone is offline from second 30 to second "
+            "90, and 2 of the 5 taps arrive then. How many of her taps does a window over the arrival time count for the "
+            "first minute?",
             (
                 Option("5", lambda n: n == 5),
                 Option("3", lambda n: n == 3),
@@ -126,9 +127,10 @@ LESSON = LessonPlan(
         Number(
             "eager",
             "Now the window uses the time at which the taps were played, and a watermark that assumes that they arrive in "
-            "order (out_of_orderness 0). How many of the five taps are counted?",
+            "order (out_of_orderness 0). Bob, who is online, taps at second 65. How many of Alice's five taps are counted?",
             "taps",
-            "The watermark passes the end of the minute with the first tap of the next one. The stragglers are late.",
+            "The watermark passes the end of the minute with the first tap of the next one, Bob's. Alice's stragglers are "
+            "late.",
             factor=1.0,
         ),
         Choice(
