@@ -88,6 +88,11 @@ def judge(answer: Any, seed: int) -> str:
     return CHECK(lambda bid: sql(answer, bid=bid), seed)
 
 
+def _once_each(left: dict[str, Any]) -> bool:
+    """Whether each result has left once, and not all of them at the same moment."""
+    return bool(left["times"] == 1 and len(left["moments"]) > 1)
+
+
 JUDGE: Judge = judge
 
 LESSON = LessonPlan(
@@ -100,9 +105,9 @@ LESSON = LessonPlan(
             "`SELECT auction, COUNT(*) ... GROUP BY auction, window_start, window_end` runs on a stream. When is a row of "
             "the result emitted?",
             (
-                Option("With each bid: the count so far.", lambda rows: rows > 3),
-                Option("Once, when the watermark has passed the end of its window.", lambda rows: rows == 3),
-                Option("At the end of the stream.", lambda rows: rows == 0),
+                Option("With each bid: the count so far.", lambda left: left["times"] > 1),
+                Option("Once, when the watermark has passed the end of its window.", _once_each),
+                Option("Once, at the end of the stream.", lambda left: left["times"] == 1 and len(left["moments"]) == 1),
             ),
             "A group in a window becomes complete, and is then final. This is the purpose of event time.",
         ),
