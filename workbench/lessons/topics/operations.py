@@ -121,7 +121,8 @@ LESSON = LessonPlan(
                 Option("By the operators' names, their uids.", lambda kept: kept == "uid"),
                 Option("It does not: state is lost when a program changes.", lambda kept: kept is None),
             ),
-            "A uid identifies the state of an operator. Everything else in the program may change.",
+            "A uid identifies the state of an operator. Around the operator the program may change; the operator itself needs "
+            "the same key and state of the same type (in Flink, also the same maximal parallelism).",
         ),
         Choice(
             "rescale",
