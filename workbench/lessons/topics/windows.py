@@ -122,8 +122,8 @@ LESSON = LessonPlan(
             "median",
             "A window keeps a sum and a count, two numbers, however many records arrive. What does it need for a median?",
             (
-                Option("Two numbers.", lambda values: values <= 2),
-                Option("All values in the window.", lambda values: values > 2),
+                Option("Two numbers.", lambda state: state == "stays"),
+                Option("All values in the window.", lambda state: state == "grows"),
             ),
             "A median is a holistic aggregate: no summary of limited size is enough to compute it exactly.",
         ),
