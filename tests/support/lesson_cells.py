@@ -38,9 +38,12 @@ class LessonCells:
 
     def _run(self, program: str) -> Any:
         tree = ast.parse(program)
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        match tree.body[-1]:
+            case ast.Expr(value):
+                exec(compile(ast.Module(tree.body[:-1], []), "<cell>", "exec"), self.names)
+                return eval(compile(ast.Expression(value), "<cell>", "eval"), self.names)
         exec(compile(tree, "<cell>", "exec"), self.names)
-        return None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), self.names)
+        return None
 
     def __getitem__(self, name: str) -> Any:
         return self.names[name]
