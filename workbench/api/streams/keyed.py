@@ -248,6 +248,8 @@ class KeyedStream(Hinting):
         records of a source that runs in one task (``with_parallelism(1)``), with every setting; of several tasks the
         slowest decides. In that case each record travels in a buffer of its own.
 
+        Source: Flink's ``KeyedProcessFunction``.
+
         Args:
             function: a `ProcessFunction`, which can also have timers, or a function of (record, state) or (record,
                 state, ctx). It returns None, one record (a dict) or several (a list, or a generator). The results have

@@ -107,7 +107,9 @@ LESSON = LessonPlan(
             (
                 Option("With each bid: the count so far.", lambda left: left["times"] > 1),
                 Option("Once, when the watermark has passed the end of its window.", _once_each),
-                Option("Once, at the end of the stream.", lambda left: left["times"] == 1 and len(left["moments"]) == 1),
+                Option(
+                    "Once, at the end of the stream.", lambda left: left["times"] == 1 and len(left["moments"]) == 1
+                ),
             ),
             "A group in a window becomes complete, and is then final. This is the purpose of event time.",
         ),
