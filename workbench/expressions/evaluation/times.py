@@ -122,7 +122,7 @@ _FORMATS = {
 }
 """Letters of a pattern: the same in C's notation, and the unit below which instants are equal in it."""
 _WRITTEN_UNITS = ("day", "hour", "minute", "second")
-_YEAR_10000 = pa.scalar(253_402_300_800, pa.timestamp("s"))
+_YEAR_10000_S = 253_402_300_800
 
 
 def date_format(scope: Scope, tree: Tree) -> Node:
@@ -158,13 +158,14 @@ def date_format(scope: Scope, tree: Tree) -> Node:
 def _formatting(pattern: str, signed: str, unit: str) -> Callable[[Datum], Datum]:
     """Args: pattern; the same with a sign before the year, as Spark writes those of more than four digits; the unit."""
     flooring = pc.RoundTemporalOptions(1, unit)
+    year_10000 = pa.scalar(_YEAR_10000_S, pa.timestamp("s"))  # at an import, it would import pandas
     plain, with_sign = pc.StrftimeOptions(pattern), pc.StrftimeOptions(signed)
 
     def formatted(seconds: Any) -> Any:
         texts = pc.call_function("strftime", [seconds], plain)
         if signed == pattern:
             return texts
-        late = pc.call_function("greater_equal", [seconds, _YEAR_10000])
+        late = pc.call_function("greater_equal", [seconds, year_10000])
         if not (late.as_py() if isinstance(late, pa.Scalar) else late.true_count):
             return texts
         return pc.if_else(late, pc.call_function("strftime", [seconds], with_sign), texts)
