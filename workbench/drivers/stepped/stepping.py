@@ -14,7 +14,7 @@ import threading
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -125,6 +125,24 @@ class SteppingDriver(SerialDriver):
         finally:
             self._on_step = watching
             watching()
+
+    @contextmanager
+    def listening(self, uids: Collection[str], hear: Callable[[str, Records], None]) -> Iterator[None]:
+        """Call `hear` with the uid of an operator and each batch that it emits, in this attempt and in later ones."""
+
+        def listen(execution: Execution) -> None:
+            links = (link for task in execution.tasks for link in task.links if link.uid in uids)
+            self._deaf += [link.tap(partial(hear, link.uid)) for link in links]
+
+        self._listen = listen
+        if self.execution is not None:
+            listen(self.execution)
+        try:
+            yield
+        finally:
+            self._listen = None
+            while self._deaf:
+                self._deaf.pop()()
 
     def start(self, execution: Execution) -> None:
         """Step the tasks of this attempt from now on, and move listeners to them."""
@@ -244,8 +262,7 @@ class SteppingDriver(SerialDriver):
         if not known:
             raise JobError("the pipeline has no windows: key_by(...).window(...) makes them")
         wanted = known if operator is None else [operator]
-        fired = self._tapped(wanted, lambda uid, records: True)
-        return self._until_heard(fired)
+        return self._until_heard(wanted, lambda records: True)
 
     def until(self, condition: Expression | str, operator: str) -> bool:
         """Continue until the operator has emitted a record for which the condition is true; also for sources.
@@ -258,7 +275,7 @@ class SteppingDriver(SerialDriver):
         if operator not in nodes:
             raise JobError(unknown("source or operator", operator, nodes))
         asked = compile_expression(condition, nodes[operator].schema)
-        return self._until_heard(self._tapped([operator], lambda uid, records: _any(asked, records)))
+        return self._until_heard([operator], lambda records: _any(asked, records))
 
     def until_told(self, text: str) -> bool:
         """Continue until a step says this in its words, in capitals or not; False if the job ended before."""
@@ -289,31 +306,15 @@ class SteppingDriver(SerialDriver):
     def _channels(self) -> tuple[Channel, ...]:
         return () if self.execution is None else self.execution.channels
 
-    def _until_heard(self, heard: list[str]) -> bool:
-        try:
-            return self.run_until(lambda: bool(heard) or self.ended.is_set()) and bool(heard)
-        finally:
-            self._listen = None
-            while self._deaf:
-                self._deaf.pop()()
-
-    def _tapped(self, uids: list[str], wanted: Callable[[str, Records], bool]) -> list[str]:
-        """Listen to what these operators emit, now and in later attempts; the list receives the uid of each operator
-        with a matching record."""
+    def _until_heard(self, uids: list[str], wanted: Callable[[Records], bool]) -> bool:
         heard: list[str] = []
 
         def hear(uid: str, records: Records) -> None:
-            if wanted(uid, records):
+            if wanted(records):
                 heard.append(uid)
 
-        def listen(execution: Execution) -> None:
-            links = (link for task in execution.tasks for link in task.links if link.uid in uids)
-            self._deaf += [link.tap(partial(hear, link.uid)) for link in links]
-
-        self._listen = listen
-        if self.execution is not None:
-            listen(self.execution)
-        return heard
+        with self.listening(uids, hear):
+            return self.run_until(lambda: bool(heard) or self.ended.is_set()) and bool(heard)
 
     def within(self) -> bool:
         """Whether this thread is in a task's step."""
