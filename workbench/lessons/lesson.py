@@ -16,13 +16,21 @@ from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import numbered, plan_of, source_of
 from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
 from workbench.lessons.exercises.question import Question
-from workbench.lessons.exercises.said import Said
+from workbench.lessons.exercises.said import Said, Verdict
+from workbench.lessons.exercises.time_limit import TooLongError, time_limit
 from workbench.lessons.lecturer import Lecturer
 from workbench.lessons.pictures.curves import curves
 from workbench.lessons.pictures.frame import Picture
 from workbench.lessons.pictures.times import times
 from workbench.lessons.progress import FILE, Checked, LessonProgress, Prediction, ProgressFile
 from workbench.packages import needed
+
+LIMIT_S = 30.0
+"""A check takes a second or two; a program that is not done after this time has no end."""
+TOO_LONG = (
+    f"the program has not ended after {LIMIT_S:.0f} s, or has filled the memory: is there a loop without an end, a "
+    "generator that always yields, or a `sleep`?"
+)
 
 
 class Lesson:
@@ -42,7 +50,8 @@ class Lesson:
         self._taught = taught  # to an audience, which need not predict
         self._file = None if progress is None else ProgressFile(progress)
         self._done = LessonProgress() if self._file is None else self._file.of(number)
-        self._counterexample: Job | None = None
+        self._violated: ViolatedError | None = None
+        self._counterexample: Job | None = None  # once somebody looks at it
 
     # what is asked -----------------------------------------------------------------------------------------------
 
@@ -89,32 +98,44 @@ class Lesson:
 
     # what is written ---------------------------------------------------------------------------------------------
 
-    def check(self, name: str, answer: object = ...) -> Said:
+    def check(self, name: str, answer: object = ...) -> Verdict:
         """Check your solution of an exercise: it runs on hidden inputs and under failures.
+
+        The inputs that an exercise turns on (limits of windows, zeros, a failure at each step) are part of every
+        attempt; others are drawn anew. The exercise counts as passed if the last attempt has passed.
 
         Args:
             name: of the exercise.
             answer: the function, class or value that the exercise asks for.
 
+        Returns:
+            What was found, for display; its attribute ``passed`` is True or False, for a script that grades.
+
         Raises:
             SettingError: there is no such exercise.
+
+        Example:
+            >>> wb.lesson("02", progress=False).check("settings", {"buffer_timeout": "1s"}).passed
+            False
         """
         exercise = self._exercise(name)
         done = self._done.checks.setdefault(name, Checked())
         try:
-            words = exercise.judge(answer, zlib.crc32(f"{name} {done.attempts}".encode()))
+            with time_limit(LIMIT_S):
+                words = exercise.judge(answer, zlib.crc32(f"{name} {done.attempts}".encode()))
         except MissingAnswerError as missing:
-            return Said(
-                f"Not answered yet: {missing}.", [exercise.task, f"`lesson.hint({name!r})` gives a hint."], "asks"
-            )
-        except ViolatedError as violated:
-            done.attempts += 1
-            self._save()
-            return self._violation(exercise, violated)
+            lines = [exercise.task, f"`lesson.hint({name!r})` gives a hint."]
+            return Verdict(False, f"Not answered yet: {missing}.", lines, tone="asks")
+        except TooLongError:
+            violated: ViolatedError | None = ViolatedError("an end", TOO_LONG)
+        except ViolatedError as found:
+            violated = found
+        else:
+            violated = None
         done.attempts += 1
-        done.passed = True
+        done.passed = violated is None
         self._save()
-        return Said("Passed.", [words], "good")
+        return Verdict(True, "Passed.", [words]) if violated is None else self._violation(exercise, violated)
 
     def hint(self, name: str) -> Said:
         """The next hint of an exercise; the last one is nearly the solution.
@@ -135,14 +156,18 @@ class Lesson:
     def counterexample(self) -> Job:
         """The run in which the last check found a violation, as a job to step through.
 
-        The run is at its end: ``lesson.counterexample.stepper.back(20)`` shows an earlier moment, and
-        ``lesson.counterexample.table()`` shows the result.
+        It stands just before the step in which the first wrong row is emitted, or in which the last record of a missing
+        row leaves its source: ``lesson.counterexample.stepper.step()`` goes on, and ``back()`` goes back. If no such
+        step is known, the run is at its end.
 
         Raises:
             JobError: no check has found a violation in a run.
         """
-        if self._counterexample is None:
+        if self._violated is None or self._violated.job is None:
             raise JobError("there is no counterexample: the last check found no violation in a run of a job")
+        if self._counterexample is None:
+            with time_limit(LIMIT_S):
+                self._counterexample = self._violated.job if self._violated.opens is None else self._violated.opens()
         return self._counterexample
 
     # pictures ----------------------------------------------------------------------------------------------------
@@ -261,10 +286,18 @@ class Lesson:
         ]
         return predicted + checked
 
-    def _violation(self, exercise: Exercise, violated: ViolatedError) -> Said:
-        self._counterexample = violated.job
+    def _violation(self, exercise: Exercise, violated: ViolatedError) -> Verdict:
+        if self._counterexample is not None and not self._counterexample.over:
+            self._counterexample.cancel()
+        self._violated, self._counterexample = violated, None
         lines = [violated.words]
-        if violated.job is not None:
+        if violated.opens is not None:
+            lines.append(
+                "You can inspect the run: `lesson.counterexample.stepper.scene()` shows it just before it goes wrong, and "
+                "`lesson.counterexample.stepper.step()` goes on. After `lesson.counterexample.wait()`, "
+                "`lesson.counterexample.table()` is its result."
+            )
+        elif violated.job is not None:
             lines.append(
                 "You can inspect the run: `lesson.counterexample.table()` is its result, and "
                 "`lesson.counterexample.stepper.back(20)` shows the moment 20 steps before its end."
@@ -272,7 +305,7 @@ class Lesson:
         lines.append(f"`lesson.hint({exercise.name!r})` gives a hint.")
         if violated.calls:
             lines.append("To reproduce it, run these lines in a new cell, one after the other:")
-        return Said(f"Not yet. Violated: {violated.violated}.", lines, "bad", "\n".join(violated.calls))
+        return Verdict(False, f"Not yet. Violated: {violated.violated}.", lines, "\n".join(violated.calls))
 
     def _question(self, name: str) -> Question:
         named = {each.name: each for each in self._plan.questions}

@@ -17,14 +17,23 @@ class ViolatedError(Exception):
         words: what happened, with an example, and a question or advice.
         job: the stepping job in which it happened, if there is one.
         calls: the lines of a program in which it happens, if there is no job.
+        opens: runs the job again, to just before it goes wrong.
     """
 
-    def __init__(self, violated: str, words: str, job: Job | None = None, calls: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        violated: str,
+        words: str,
+        job: Job | None = None,
+        calls: Sequence[str] = (),
+        opens: Callable[[], Job] | None = None,
+    ) -> None:
         super().__init__(f"{violated}: {words}")
         self.violated = violated
         self.words = words
         self.job = job
         self.calls = tuple(calls)
+        self.opens = opens
 
 
 class MissingAnswerError(Exception):

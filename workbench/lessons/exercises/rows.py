@@ -35,8 +35,8 @@ def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str
     columns = list(expected[0]) if expected else list(keys)
     if found and (lacking := [column for column in columns if column not in found[0]]):
         return "the result's columns", no_column(lacking[0], found[0], columns)
-    wanted = Counter(_plain(row, columns) for row in expected)
-    got = Counter(_plain(row, columns) for row in found)
+    wanted = Counter(plain(row, columns) for row in expected)
+    got = Counter(plain(row, columns) for row in found)
     if wanted == got:
         return None
     doubled = {row: n for row, n in got.items() if row in wanted and n > wanted[row]}
@@ -81,7 +81,13 @@ def _rows(count: int, verbs: str = " is| are") -> str:
     return f"{count} row{one}" if count == 1 else f"{count} rows{several}"
 
 
-def _plain(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
+def plain(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
+    """The values of a row, such that equal ones compare as equal and have one hash.
+
+    Example:
+        >>> plain({"a": [1], "b": 0.1 + 0.2, "c": 3}, ["a", "b"])
+        ((1,), 0.3)
+    """
     return tuple(_value(row[column]) for column in columns)
 
 

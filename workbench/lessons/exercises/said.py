@@ -49,6 +49,26 @@ class Said:
         )
 
 
+class Verdict(Said):
+    """What a check says about an answer.
+
+    Args:
+        passed: whether the answer is right.
+        head, lines, code: as for `Said`.
+
+    Attributes:
+        passed: the same, for a script that grades.
+
+    Example:
+        >>> Verdict(False, "Not yet.").passed
+        False
+    """
+
+    def __init__(self, passed: bool, head: str, lines: list[str] | None = None, code: str = "", *, tone: Tone = "bad"):
+        super().__init__(head, lines, "good" if passed else tone, code)
+        self.passed = passed
+
+
 def _inline(text: str) -> str:
     """Escaped text in which `words between backticks` are code."""
     parts = escape(text).split("`")

@@ -1,5 +1,5 @@
-"""The lessons: a module each, with its questions, exercises, hidden inputs and oracles.
+"""The lessons: a module each, with its questions and exercises.
 
-Belongs here: the questions of one lesson, and the expected results for its exercises.
-Does not: the text of a lesson (sources), and checking answers (exercises).
+Belongs here: the questions and exercises of one lesson.
+Does not: the text of a lesson (sources), and judging answers (checks).
 """

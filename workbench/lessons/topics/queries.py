@@ -2,98 +2,18 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
-import pyarrow as pa
-
-from workbench.api.streams.stream import Stream
-from workbench.lessons.exercises.exercise import Exercise, Judge, MissingAnswerError, ViolatedError
-from workbench.lessons.exercises.pipelines import PipelineCheck
+from workbench.lessons.checks.highest import JUDGE
+from workbench.lessons.exercises.exercise import Exercise
 from workbench.lessons.exercises.plan import LessonPlan
 from workbench.lessons.exercises.question import Choice, Option
-from workbench.queries import sql
-
-MINUTE_US = 60_000_000
-
-
-def bids(chance: Random, rows: int) -> tuple[pa.Table]:
-    """Bids for a few auctions, slightly out of order."""
-    now, found = 0, []
-    for _ in range(rows):
-        now += chance.choice((10, 60, 150, 300))
-        found.append((now - chance.choice((0, 0, 40)), chance.randrange(1, 4), chance.randrange(5, 90)))
-    return (
-        pa.table(
-            {
-                "auction": [auction for _, auction, _ in found],
-                "price": [price for *_, price in found],
-                "ts": pa.array([max(at, 0) * 1_000_000 for at, *_ in found], pa.timestamp("us", "UTC")),
-            }
-        ),
-    )
-
-
-def highest(
-    table: pa.Table, minutes: int = 10, least: int = 2, best: Any = max, slide: int | None = None
-) -> list[dict[str, Any]]:
-    """The highest bid and the number of bids of each auction in windows of ten minutes with at least two bids.
-
-    Args:
-        minutes: the size of the windows.
-        least: the bids that a group needs.
-        best: which bid is wanted.
-        slide: the minutes between the beginnings of two windows; None: their size.
-    """
-    slide = slide or minutes
-    groups: dict[tuple[int, int], list[int]] = {}
-    times = table["ts"].cast(pa.int64()).to_pylist()
-    for at, auction, price in zip(times, table["auction"].to_pylist(), table["price"].to_pylist(), strict=True):
-        last = at // (slide * MINUTE_US)
-        for window in range(last - minutes // slide + 1, last + 1):
-            groups.setdefault((auction, window), []).append(price)
-    return [
-        {"auction": auction, "bids": len(prices), "highest": best(prices)}
-        for (auction, _), prices in groups.items()
-        if len(prices) >= least
-    ]
-
-
-CHECK = PipelineCheck(
-    bids,
-    lambda table: (Stream.from_table(table, event_time="ts", out_of_orderness="1min").with_parallelism(1),),
-    highest,
-    keys=("auction", "bids"),
-    lookalikes=(
-        (lambda table: highest(table, least=1), "Auctions with only one bid are included: `HAVING` filters groups."),
-        (lambda table: highest(table, least=3), "Two bids are enough."),
-        (lambda table: highest(table, minutes=5), "Your windows have five minutes."),
-        (lambda table: highest(table, minutes=20), "Your windows have twenty minutes."),
-        (lambda table: highest(table, minutes=60), "Your windows have an hour."),
-        (lambda table: highest(table, slide=5), "These windows overlap: each bid counts in two of them."),
-        (lambda table: highest(table, best=min), "This is the lowest bid."),
-        (lambda table: highest(table, best=sum), "This is the sum of the bids."),
-    ),
-)
-
-
-def judge(answer: Any, seed: int) -> str:
-    """Judge the text of a query."""
-    if answer is ... or answer is None or (isinstance(answer, str) and not answer.strip(" .\n")):
-        raise MissingAnswerError("there is no query yet")
-    if not isinstance(answer, str):
-        raise ViolatedError("a query", f"the answer is {type(answer).__name__}: write the query as text")
-    if "select" not in answer.lower():
-        raise ViolatedError("a query", f"{answer.strip()!r} is not a query: begin with SELECT")
-    return CHECK(lambda bid: sql(answer, bid=bid), seed)
 
 
 def _once_each(left: dict[str, Any]) -> bool:
     """Whether each result has left once, and not all of them at the same moment."""
     return bool(left["times"] == 1 and len(left["moments"]) > 1)
 
-
-JUDGE: Judge = judge
 
 LESSON = LessonPlan(
     number="11",

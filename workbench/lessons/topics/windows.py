@@ -2,87 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from random import Random
-from typing import Any
-
-import pyarrow as pa
-
-from workbench.api.streams.stream import Stream
+from workbench.lessons.checks.visits import JUDGE
 from workbench.lessons.exercises.exercise import Exercise
-from workbench.lessons.exercises.pipelines import PipelineCheck
 from workbench.lessons.exercises.plan import LessonPlan
 from workbench.lessons.exercises.question import Choice, Number, Option
-
-GAP_US = 600_000_000
-SECOND_US = 1_000_000
-
-
-def visits(chance: Random, rows: int) -> tuple[pa.Table]:
-    """Clicks of a few users, slightly out of order; some follow the previous one after exactly ten minutes."""
-    users, at = ("ann", "bob", "cleo"), dict.fromkeys(("ann", "bob", "cleo"), 0)
-    clicks = []
-    for _ in range(rows):
-        user = chance.choice(users)
-        at[user] += chance.choice((20, 90, 240, 599, 600, 601, 1500)) * SECOND_US
-        clicks.append((at[user], user))
-    clicks.sort()
-    for first in range(0, len(clicks) - 1, 3):
-        if clicks[first + 1][0] - clicks[first][0] < 120 * SECOND_US:
-            clicks[first], clicks[first + 1] = clicks[first + 1], clicks[first]
-    return (
-        pa.table(
-            {
-                "user": [user for _, user in clicks],
-                "at": pa.array([time for time, _ in clicks], pa.timestamp("us", "UTC")),
-            }
-        ),
-    )
-
-
-def visits_of(table: pa.Table, gap_us: int = GAP_US, *, strict: bool = False) -> list[dict[str, Any]]:
-    """The visits: a user's clicks that are at most the gap apart (`strict`: less than the gap)."""
-    found: list[dict[str, Any]] = []
-    times = table["at"].cast(pa.int64()).to_pylist()
-    last: dict[str, tuple[int, dict[str, Any]]] = {}
-    for time, user in sorted(zip(times, table["user"].to_pylist(), strict=True)):
-        before = last.get(user)
-        if before is None or time - before[0] > gap_us or (time - before[0] == gap_us and strict):
-            found.append({"user": user, "clicks": 0})
-            last[user] = (time, found[-1])
-        visit = last[user][1]
-        visit["clicks"] += 1
-        last[user] = (time, visit)
-    return found
-
-
-def _together(table: pa.Table) -> list[dict[str, Any]]:
-    alone = pa.table({"user": ["all"] * len(table), "at": table["at"]})
-    return [{"user": visit["user"], "clicks": visit["clicks"]} for visit in visits_of(alone)]
-
-
-def _totals(table: pa.Table) -> list[dict[str, Any]]:
-    users = table["user"].to_pylist()
-    return [{"user": user, "clicks": users.count(user)} for user in sorted(set(users))]
-
-
-def _by_the_clock(table: pa.Table, slide_us: int = GAP_US) -> list[dict[str, Any]]:
-    """The clicks of each user in windows of ten minutes of event time."""
-    times = table["at"].cast(pa.int64()).to_pylist()
-    found: Counter[tuple[str, int]] = Counter()
-    for time, user in zip(times, table["user"].to_pylist(), strict=True):
-        last = time // slide_us * slide_us
-        found.update((user, last - back) for back in range(0, GAP_US, slide_us))
-    return [{"user": user, "clicks": clicks} for (user, _), clicks in found.items()]
-
-
-def _pairs(table: pa.Table) -> list[dict[str, Any]]:
-    return [{"user": row["user"], "clicks": 2} for row in _totals(table) for _ in range(row["clicks"] // 2)]
-
-
-def _ones(table: pa.Table) -> list[dict[str, Any]]:
-    return [{**visit, "clicks": 1} for visit in visits_of(table)]
-
 
 LESSON = LessonPlan(
     number="03",
@@ -139,28 +62,7 @@ LESSON = LessonPlan(
                 "Each user is silent at different times: start with `key_by`.",
                 "`clicks.key_by('user').window(wb.session('10min')).aggregate(clicks=wb.count())`",
             ),
-            PipelineCheck(
-                visits,
-                lambda table: (Stream.from_table(table, event_time="at", out_of_orderness="2min"),),
-                visits_of,
-                keys=("user",),
-                lookalikes=(
-                    (_totals, "This is one number for each user: where does a visit end?"),
-                    (lambda table: visits_of(table, GAP_US // 2), "Your visits end after five minutes of silence."),
-                    (lambda table: visits_of(table, GAP_US * 2), "Your visits end after twenty minutes of silence."),
-                    (
-                        lambda table: visits_of(table, strict=True),
-                        "A click after exactly ten minutes still belongs to the visit.",
-                    ),
-                    (_by_the_clock, "Your windows have ten minutes, whether users are silent or not."),
-                    (
-                        lambda table: _by_the_clock(table, GAP_US // 2),
-                        "These windows overlap: each click counts in two of them.",
-                    ),
-                    (_pairs, "These windows end after two clicks. A visit ends with silence."),
-                    (_ones, "Your visits have only one click."),
-                ),
-            ),
+            JUDGE,
         ),
     ),
 )

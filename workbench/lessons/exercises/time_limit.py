@@ -1,0 +1,98 @@
+"""Ends a learner's program that does not end by itself, or fills the memory, so that a check never hangs."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from workbench.raised import EndedFromOutside
+
+AGAIN_S = 0.2
+"""After its time, a program that catches the exception is interrupted again and again."""
+MEMORY_MAX = 1 << 30
+"""Bytes by which the process may grow."""
+
+
+class TooLongError(EndedFromOutside):
+    """A program has not ended in time, or has taken too much memory."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `TooLongError` in the block if it takes longer.
+
+    In the main thread of a Unix system a signal ends calls that wait, too, such as ``time.sleep``, and a program that
+    takes more than `MEMORY_MAX`. Elsewhere the exception is raised between two lines of Python; without threads, as in
+    a browser, there is no limit.
+
+    Args:
+        seconds: of the machine's time.
+
+    Example:
+        >>> with time_limit(60):
+        ...     print("in time")
+        in time
+    """
+    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+        with _alarm(seconds):
+            yield
+    else:
+        with _raised_by_a_thread(seconds):
+            yield
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    end, most = time.monotonic() + seconds, _memory() + MEMORY_MAX
+
+    def ring(*_: object) -> None:
+        if time.monotonic() >= end or _memory() > most:
+            raise TooLongError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, AGAIN_S), AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _memory() -> int:
+    """The largest size of this process so far, in bytes."""
+    import resource  # Unix only
+
+    unit = 1 if sys.platform == "darwin" else 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+@contextmanager
+def _raised_by_a_thread(seconds: float) -> Iterator[None]:
+    over, mine = threading.Event(), threading.get_ident()
+    end = time.monotonic() + seconds
+
+    def watch() -> None:
+        while not over.wait(max(AGAIN_S, end - time.monotonic())):
+            _raise_in(mine, TooLongError)
+
+    try:
+        threading.Thread(target=watch, name="time limit", daemon=True).start()
+    except RuntimeError:  # a browser has no threads
+        yield
+        return
+    try:
+        yield
+    finally:
+        over.set()
+        _raise_in(mine, None)
+
+
+def _raise_in(thread: int, kind: Any) -> None:
+    """Raise an exception in a thread, or with None take back one that it has not noticed yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None if kind is None else ctypes.py_object(kind))
