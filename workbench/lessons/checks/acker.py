@@ -1,56 +1,145 @@
-"""TODO of exercise acker."""
+"""Exercise `acker` of lesson 8: every order of the messages about small trees, trees with hundreds of records, two trees
+at a time, and what is kept for them."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import permutations
 from random import Random
 from typing import Any
 
 from workbench.lessons.exercises.calls import Called
 from workbench.lessons.exercises.exercise import Judge, ViolatedError
+from workbench.lessons.exercises.memory import Memory
 from workbench.lessons.exercises.programs import program
 
-NUMBERS_PER_ROOT = 4
+WORDS_PER_ROOT = 4
+"""Of 64 bits: a few for the number of the root and for what is kept for it."""
+WORDS_FREE = 8
+RECORDS, ROOTS = 300, 60
 
 Message = tuple[str, tuple[Any, ...]]
 
 
+def _ids(count: int, root: int) -> list[int]:
+    """Numbers of 62 bits, always the same; in neither their sums nor their XOR, parts cancel out."""
+    chance = Random(f"ids of {root}")
+    return [chance.getrandbits(62) + 1 for _ in range(count)]
+
+
+def _messages(root: int, children: Mapping[int, Sequence[int]]) -> list[Message]:
+    """The messages about a tree, which is given by the places of the records that each record produces."""
+    ids = _ids(1 + sum(map(len, children.values())), root)
+    updates = [("update", (root, one, [ids[each] for each in children.get(at, ())])) for at, one in enumerate(ids)]
+    return [("begin", (root, ids[0])), *updates]
+
+
+_SMALL = (
+    _messages(1, {}),
+    _messages(0, {0: [1]}),  # the root with the number 0
+    _messages(2, {0: [1], 1: [2]}),
+    _messages(3, {0: [1, 2, 3]}),
+    _messages(4, {0: [1, 2], 2: [3]}),
+    [*_messages(0, {0: [1]}), *_messages(7, {})],  # two roots
+)
+
+
+def every_order(answer: Any) -> None:
+    """Send the messages about small trees in each order."""
+    for messages in _SMALL:
+        for order in permutations(messages):
+            _send(_acker(answer), order)
+
+
+def large(answer: Any) -> None:
+    """Send the messages about a root with hundreds of records, in three orders; look at what is kept after each."""
+    wide = _messages(5, {0: range(1, RECORDS)})
+    deep = _messages(6, {at: [at + 1] for at in range(RECORDS)})
+    for messages in (wide, wide[::-1], deep, deep[::-1], deep[::2] + deep[1::2]):
+        memory = Memory([answer])
+        _send(_acker(answer), messages, memory)
+
+
+def many(answer: Any) -> None:
+    """Send the messages about many roots, one after the other; what is kept grows by a few numbers for each at most."""
+    messages = [message for root in range(ROOTS) for message in _messages(root, {0: range(1, 21)})]
+    _send(_acker(answer), messages, Memory([answer]))
+
+
+def two_ackers(answer: Any) -> None:
+    """Two ackers know nothing of each other."""
+    first, second = _acker(answer, "first"), _acker(answer, "second")
+    messages = _messages(2, {0: [1], 1: [2]})
+    for index, message in enumerate(messages):
+        for acker in (first, second):
+            _told(acker, message, len(messages) - 1 - index, message[0])
+
+
 def judge(answer: Any, chance: Random) -> None:
     """Send the messages about a few roots in a random order; each root is complete at its last message."""
-    acker = Called(answer, kind="an acker", methods=("begin(root, id)", "update(root, processed, created)"))
-    messages: list[tuple[int, Message]] = []
+    messages: list[Message] = []
     for root in range(chance.randrange(1, 5)):
-        messages += [(root, message) for message in _tree(chance, root, chance.choice((1, 2, 4, 9, 40)))]
+        messages += _tree(chance, root, chance.choice((1, 2, 4, 9, 40)))
     chance.shuffle(messages)
-    left = {root: sum(r == root for r, _ in messages) for root, _ in messages}
+    _send(_acker(answer), messages, Memory([answer]))
+
+
+def _acker(answer: Any, name: str = "it") -> Called:
+    return Called(answer, kind="an acker", methods=("begin(root, id)", "update(root, processed, created)"), name=name)
+
+
+def _send(acker: Called, messages: Sequence[Message], memory: Memory | None = None) -> None:
+    """Send messages, and compare each answer.
+
+    Args:
+        memory: of the class, to look at what is kept; None: do not look.
+    """
+    left: dict[int, int] = {}
+    for _, (root, *_rest) in messages:
+        left[root] = left.get(root, 0) + 1
     told: dict[int, list[str]] = {}
-    for root, (name, arguments) in messages:
+    before = 0 if memory is None else _words(memory.values())
+    for name, arguments in messages:
+        root = arguments[0]
         left[root] -= 1
-        told.setdefault(root, []).append(f"{name}({', '.join(map(str, arguments))})")
-        complete = acker(name, *arguments)
-        story = " ".join(told[root][-4:])
-        if complete and left[root]:
-            raise ViolatedError(
-                "not complete too early",
-                f"root {root} is reported complete after {story}, but more messages about it are on their way: "
-                f"{left[root]}. "
-                "A failure now would lose records.",
-                calls=acker.calls,
-            )
-        if not complete and not left[root]:
-            raise ViolatedError(
-                "complete at the end",
-                f"all records of root {root} are processed after {story}, but it is not complete: its source would send "
-                "it again needlessly. Messages arrive in any order.",
-                calls=acker.calls,
-            )
-        pending = sum(1 for n in left.values() if n)
-        if (kept := _numbers(getattr(acker.object, "__dict__", {}))) > NUMBERS_PER_ROOT * (pending + 2):
+        told.setdefault(root, []).append(_shown(name, arguments))
+        _told(acker, (name, arguments), left[root], " ".join(told[root][-4:]))
+        if memory is None:
+            continue
+        kept = _words([getattr(acker.object, "__dict__", None), memory.values()]) - before + _in_slots(acker.object)
+        if kept > WORDS_PER_ROOT * len(told) + WORDS_FREE:
             raise ViolatedError(
                 "a few bytes for each root",
-                f"{kept} numbers are kept for {pending} incomplete roots. However many records are derived from a root, "
-                "keep only one number for it, and none when it is complete.",
-                calls=acker.calls,
+                f"{kept} numbers of 64 bits are kept for {len(told)} {'root' if len(told) == 1 else 'roots'}. However "
+                "many records are derived from a root, keep only one number for it.",
+                calls=acker.calls if len(acker.calls) < 50 else (),
             )
+
+
+def _told(acker: Called, message: Message, left: int, story: str) -> None:
+    """Send one message, and compare the answer."""
+    name, arguments = message
+    complete = acker(name, *arguments)
+    if complete and left:
+        raise ViolatedError(
+            "not complete too early",
+            f"root {arguments[0]} is reported complete after {story}, but more messages about it are on their way: {left}. "
+            "A failure now would lose records.",
+            calls=acker.calls,
+        )
+    if not complete and not left:
+        raise ViolatedError(
+            "complete at the end",
+            f"all records of root {arguments[0]} are processed after {story}, but it is not complete: its source would "
+            "send it again needlessly. Messages arrive in any order.",
+            calls=acker.calls,
+        )
+
+
+def _shown(name: str, arguments: tuple[Any, ...]) -> str:
+    text = f"{name}({', '.join(map(str, arguments))})"
+    return text if len(text) < 200 else f"{text[:200]}...)"
 
 
 def _tree(chance: Random, root: int, size: int) -> list[Message]:
@@ -62,16 +151,32 @@ def _tree(chance: Random, root: int, size: int) -> list[Message]:
     return [("begin", (root, ids[0])), *(("update", (root, one, made)) for one, made in children.items())]
 
 
-def _numbers(value: Any) -> int:
-    if isinstance(value, dict):
-        return sum(_numbers(each) for each in [*value.keys(), *value.values()])
-    if isinstance(value, list | tuple | set | frozenset):
-        return sum(map(_numbers, value))
-    return 1 if isinstance(value, int) else 0
+def _in_slots(it: Any) -> int:
+    slots = [vars(kind).get("__slots__", ()) for kind in type(it).__mro__]
+    names = [name for each in slots for name in ([each] if isinstance(each, str) else each)]
+    return _words([getattr(it, name, None) for name in names])
+
+
+def _words(value: Any) -> int:
+    """The size of what is kept, in numbers of 64 bits."""
+    if isinstance(value, Mapping):
+        return sum(_words(each) for pair in value.items() for each in pair)
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return sum(map(_words, value))
+    if isinstance(value, int):
+        return max(1, -(-value.bit_length() // 64))
+    if isinstance(value, str | bytes | bytearray):
+        return -(-len(value) // 8)
+    if isinstance(value, float | complex):
+        return 1
+    inside = getattr(value, "__dict__", None)
+    return _words(inside) if isinstance(inside, dict) and not callable(value) else 0
 
 
 JUDGE: Judge = program(
+    (every_order, two_ackers, large, many),
     judge,
-    150,
-    "150 sets of record trees, with their messages in any order: no root was complete too early or too late.",
+    60,
+    f"every order of the messages about small trees, trees of {RECORDS} records, {ROOTS} roots, two ackers, and 60 drawn sets "
+    "of trees: no root was complete too early or too late.",
 )

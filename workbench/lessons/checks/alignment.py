@@ -1,8 +1,10 @@
-"""TODO of exercise alignment."""
+"""Exercise `alignment` of lesson 7: every order of a few records and barriers, records that are 0, a channel alone, and
+further checkpoints."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -11,57 +13,121 @@ from workbench.lessons.exercises.exercise import Judge, ViolatedError
 from workbench.lessons.exercises.programs import program
 
 BARRIER = "barrier"
+Queue = Sequence[Any]
+"""What arrives on a channel: numbers and barriers; each channel has as many barriers."""
+
+_EVERY_ORDER: tuple[tuple[Queue, ...], ...] = (
+    ((1, BARRIER, 2), (4, BARRIER, 8)),
+    ((1, BARRIER, 2, BARRIER, 4), (8, BARRIER, 16, BARRIER, 32)),
+    ((1, BARRIER, 2), (4, BARRIER, 8), (16, BARRIER, 32)),
+    ((BARRIER, BARRIER, 5), (3, BARRIER, 0, BARRIER)),
+    ((0, BARRIER, -3, BARRIER, 0), (3, BARRIER, 0, BARRIER, -7)),
+    ((4, BARRIER, 1, BARRIER, BARRIER, 2),),  # one channel
+)
+"""Sums of different powers of two differ, so a snapshot tells which records it contains."""
+
+
+def every_order(answer: Any) -> None:
+    """Feed a task with each order in which a few records and barriers can arrive."""
+    for queues in _EVERY_ORDER:
+        script: list[list[int]] = []  # for each choice, the one that is taken, and the number of options
+        while True:
+            _feed(answer, queues, _scripted(script))
+            while script and script[-1][0] + 1 == script[-1][1]:
+                script.pop()
+            if not script:
+                break
+            script[-1][0] += 1
+
+
+def _scripted(script: list[list[int]]) -> Callable[[list[int]], int]:
+    """Choose as the script says; beyond it, take the first option, and write it down."""
+    place = 0
+
+    def choose(options: list[int]) -> int:
+        nonlocal place
+        if place == len(script):
+            script.append([0, len(options)])
+        place += 1
+        return options[script[place - 1][0]]
+
+    return choose
+
+
+def two_tasks(answer: Any) -> None:
+    """Two tasks at the same time know nothing of each other."""
+    queues = ((1, BARRIER, 2, BARRIER, 4), (8, BARRIER, 16, BARRIER, 32))
+    others = _steps(answer, queues[::-1], lambda options: options[-1], "other")
+    for _ in _steps(answer, queues, lambda options: options[0], "it"):
+        next(others, None)
+    for _ in others:
+        pass
 
 
 def judge(answer: Any, chance: Random) -> None:
     """Feed a task from several channels, in a random order, with two checkpoints."""
-    channels = chance.randrange(2, 4)
-    task = Called(answer, channels, kind="a task", methods=("record(channel, n)", "barrier(channel)"))
-    queues = [_channel(chance) for _ in range(channels)]
+    queues = [_channel(chance) for _ in range(chance.choice((2, 3, 3, 5)))]
+    _feed(answer, queues, chance.choice)
+
+
+def _feed(answer: Any, channels: Sequence[Queue], choose: Callable[[list[int]], int]) -> None:
+    for _ in _steps(answer, channels, choose, "it"):
+        pass
+
+
+def _steps(
+    answer: Any, channels: Sequence[Queue], choose: Callable[[list[int]], int], name: str
+) -> Iterator[None]:
+    """Feed a task, element by element.
+
+    Args:
+        answer: the class.
+        channels: what arrives on each of them.
+        choose: the channel of the next element, among those on which one may arrive.
+        name: of the task in the lines of a counterexample.
+    """
+    methods = ("record(channel, n)", "barrier(channel)")
+    task = Called(answer, len(channels), kind="a task", methods=methods, name=name)
+    queues = [deque(channel) for channel in channels]
     told: list[str] = []
-    passed = [0] * channels  # the barriers of each channel so far
-    checkpoints = [0, 0]
-    for index, queue in enumerate(queues):
-        cuts = [at for at, element in enumerate(queue) if element == BARRIER]
-        checkpoints[0] += sum(n for n in list(queue)[: cuts[0]] if n != BARRIER)
-        checkpoints[1] += sum(n for n in list(queue)[: cuts[1]] if n != BARRIER)
-        passed[index] = 0
+    passed = [0] * len(queues)  # the barriers of each channel so far
     done = 0
     while any(queues):
-        index = chance.choice([index for index, queue in enumerate(queues) if queue])
+        # A second barrier while the first is being aligned: the next checkpoint waits.
+        free = [at for at, queue in enumerate(queues) if queue and (queue[0] != BARRIER or passed[at] <= done)]
+        index = choose(free)
         element = queues[index].popleft()
         if element != BARRIER:
             told.append(f"record({index}, {element})")
             task("record", index, element)
             _held_back(task, passed, index, done, told)
-            continue
-        if passed[index] > done:  # a second barrier while the first is being aligned: the next checkpoint waits
-            queues[index].appendleft(element)
-            others = [other for other, queue in enumerate(queues) if queue and passed[other] <= done]
-            if not others:
-                raise ViolatedError(
-                    "progress", f"the task never takes its snapshot, after {_shown(told)}", calls=task.calls
-                )
-            continue
-        passed[index] += 1
-        told.append(f"barrier({index})")
-        found = task("barrier", index)
-        complete = all(n > done for n in passed)
-        _compare(found, checkpoints[done], complete, told, task)
-        done += complete
+        else:
+            passed[index] += 1
+            told.append(f"barrier({index})")
+            found = task("barrier", index)
+            complete = all(n > done for n in passed)
+            _compare(found, sum(_before(channel, done) for channel in channels), complete, told, task)
+            done += complete
+        yield
     right = sum(n for queue in told for n in _number(queue))
     if getattr(task.object, "total", None) != right:
         raise ViolatedError(
             "no loss",
-            f"at the end, `total` is {getattr(task.object, 'total', None)} after {_shown(told)}; the sum of all records is "
-            f"{right}. Records that waited during the alignment have to be processed afterwards.",
-            calls=[*task.calls, "it.total"],
+            f"at the end, `total` is {getattr(task.object, 'total', None)} after {_shown(told)}; the sum of all records "
+            f"is {right}. Records that waited during the alignment have to be processed afterwards.",
+            calls=[*task.calls, f"{name}.total"],
         )
 
 
-def _channel(chance: Random) -> deque[Any]:
-    parts = [[chance.randrange(1, 9) for _ in range(chance.randrange(0, 4))] for _ in range(3)]
-    return deque([*parts[0], BARRIER, *parts[1], BARRIER, *parts[2]])
+def _before(channel: Queue, checkpoint: int) -> int:
+    """The sum of the records before a barrier."""
+    places = [at for at, element in enumerate(channel) if element == BARRIER]
+    return sum(element for element in channel[: places[checkpoint]] if element != BARRIER)
+
+
+def _channel(chance: Random) -> Queue:
+    parts = [[chance.randrange(0, 9) for _ in range(chance.randrange(0, 4))] for _ in range(3)]
+    return (*parts[0], BARRIER, *parts[1], BARRIER, *parts[2])
 
 
 def _number(call: str) -> list[int]:
@@ -76,9 +142,9 @@ def _held_back(task: Called, passed: list[int], index: int, done: int, told: lis
     if getattr(task.object, "total", None) != right:
         raise ViolatedError(
             "no needless waiting",
-            f"after {_shown(told)}, `total` is {getattr(task.object, 'total', None)}, but should be {right}, because no "
-            "barrier is missing: a record is added immediately or, if it had to wait, after the alignment.",
-            calls=[*task.calls, "it.total"],
+            f"after {_shown(told)}, `total` is {getattr(task.object, 'total', None)}, but should be {right}, because "
+            "no barrier is missing: a record is added immediately or, if it had to wait, after the alignment.",
+            calls=[*task.calls, f"{task.name}.total"],
         )
 
 
@@ -114,5 +180,9 @@ def _shown(told: list[str]) -> str:
 
 
 JUDGE: Judge = program(
-    judge, 200, "200 orders of records and barriers on two and three channels: each snapshot is consistent."
+    (every_order, two_tasks),
+    judge,
+    100,
+    "every order of a few records and barriers on up to three channels, two tasks at the same time, and 100 drawn orders: "
+    "each snapshot is consistent.",
 )

@@ -18,6 +18,7 @@ class Called:
         arguments: of its constructor.
         kind: what it should be, such as ``"a ledger"``.
         methods: the methods that it needs, with their arguments, such as ``"balance(account)"``.
+        name: of the object in the lines.
 
     Raises:
         ViolatedError: it has no such method.
@@ -25,6 +26,7 @@ class Called:
     Attributes:
         object: the object itself.
         calls: the calls so far, as lines of a program.
+        name: of the object in them.
 
     Example:
         >>> numbers = Called(list)
@@ -34,13 +36,22 @@ class Called:
     """
 
     def __init__(
-        self, answer: Callable[..., Any], *arguments: Any, kind: str = "an object", methods: Sequence[str] = ()
+        self,
+        answer: Callable[..., Any],
+        *arguments: Any,
+        kind: str = "an object",
+        methods: Sequence[str] = (),
+        name: str = "it",
     ) -> None:
         for method in methods:
-            if not hasattr(answer, name := method.partition("(")[0]):
-                raise ViolatedError(kind, f"the class has no method {name!r}; it needs {' and '.join(methods)}")
-        self.calls = [f"it = {getattr(answer, '__name__', 'answer')}({_told(arguments)})"]
-        self.object = answer(*arguments)
+            if not hasattr(answer, wanted := method.partition("(")[0]):
+                raise ViolatedError(kind, f"the class has no method {wanted!r}; it needs {' and '.join(methods)}")
+        self.calls = [f"{name} = {getattr(answer, '__name__', 'answer')}({_told(arguments)})"]
+        self.name = name
+        try:
+            self.object = answer(*arguments)
+        except (Exception, SystemExit) as error:
+            raise failing(error, self.calls) from error
 
     def __call__(self, method: str, *arguments: Any) -> Any:
         """Call a method.
@@ -49,17 +60,17 @@ class Called:
             MissingAnswerError: it is not written yet.
             ViolatedError: it raises an error.
         """
-        self.calls.append(f"it.{method}({_told(arguments)})")
+        self.calls.append(f"{self.name}.{method}({_told(arguments)})")
         try:
             found = getattr(self.object, method)(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise failing(error, self.calls) from error
         if found is ...:
             raise MissingAnswerError(f"`{method}` still returns `...`")
         return found
 
 
-def failing(error: Exception, calls: Sequence[str] = ()) -> ViolatedError:
+def failing(error: BaseException, calls: Sequence[str] = ()) -> ViolatedError:
     """The violation by an answer that raises an error."""
     line = traceback.extract_tb(error.__traceback__)[-1]
     told = f"it raises an error: {described(error)}, in line {line.lineno}: {line.line}"
