@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from workbench.lessons.building.source import Cell, cells_of
+from workbench.lessons.course import plan_of
+from workbench.lessons.exercises.question import Question
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -16,15 +19,22 @@ SOLVED = "solved"
 """The subfolder of the notebooks with solutions."""
 
 
-def notebook(source: str, prefix: str, *, solved: bool) -> str:
-    """A notebook as text.
+def notebook(source: str, prefix: str, questions: Sequence[Question] = (), *, solved: bool) -> str:
+    """A notebook as text; each question stands above the cell that asks it.
 
     Args:
         source: of the lesson.
         prefix: of the IDs of its cells.
+        questions: of the lesson.
         solved: whether it has the solutions.
     """
-    cells = [_cell(cell, f"{prefix}-{index:02}", solved) for index, cell in enumerate(cells_of(source))]
+    asked = {question.name: question.asked() for question in questions}
+    cells = []
+    for index, cell in enumerate(cells_of(source)):
+        for name in cell.asks:
+            if name in asked:
+                cells.append(_cell(Cell("markdown", asked[name], cell.section), f"{prefix}-{index:02}-question", solved))
+        cells.append(_cell(cell, f"{prefix}-{index:02}", solved))
     made = {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
@@ -39,12 +49,12 @@ def build(sources: Path, into: Path, *, replace: bool = True) -> list[Path]:
     """
     written = []
     for source in sorted(sources.glob("*.md")):
-        text = source.read_text(encoding="utf-8")
+        text, number = source.read_text(encoding="utf-8"), source.stem[:2]
         for solved in (False, True):
             path = (into / SOLVED if solved else into) / f"{source.stem}.ipynb"
             path.parent.mkdir(parents=True, exist_ok=True)
             if replace or not path.exists():
-                path.write_text(notebook(text, source.stem[:2], solved=solved), encoding="utf-8")
+                path.write_text(notebook(text, number, plan_of(number).questions, solved=solved), encoding="utf-8")
             written.append(path)
     return written
 

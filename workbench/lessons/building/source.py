@@ -15,6 +15,7 @@ from typing import Literal
 FENCE = "```python"
 BEGIN, BLANK, END = "# BEGIN SOLUTION", "# BLANK", "# END SOLUTION"
 _CHECK = re.compile(r"""lesson\.check\(\s*["']([\w-]+)["']""")
+_ASKED = re.compile(r"""lesson\.predict\(\s*["']([\w-]+)["']""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Cell:
     def checks(self) -> tuple[str, ...]:
         """The exercises that it checks."""
         return tuple(_CHECK.findall(self.text))
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The questions that it asks."""
+        return tuple(_ASKED.findall(self.text))
 
 
 def cells_of(source: str) -> list[Cell]:

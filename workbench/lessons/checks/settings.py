@@ -52,7 +52,7 @@ def at_rate(rate: int, answer: Any) -> None:
             job,
             opens=partial(_until, answer, rate, steps["slow"]),
         )
-    if buffers > ORDERS * BUFFERS_PER_RECORD:
+    if buffers - 1 > ORDERS * BUFFERS_PER_RECORD:  # the last one says that there are no more orders
         raise ViolatedError(
             "at most a buffer for four orders",
             f"at {rate} orders a second, {buffers} buffers were sent for {ORDERS} orders. Each buffer costs the same, "

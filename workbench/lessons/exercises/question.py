@@ -8,6 +8,9 @@ from typing import Any
 
 from workbench.arguments import as_given
 
+FAR = 8.0
+"""A number that is too large or too small by this factor gets a reaction of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -47,6 +50,11 @@ class Choice:
         """The answers, and how to give one."""
         told = [f"{letter}: {option.text}" for letter, option in zip(self.letters, self.options, strict=True)]
         return [*told, f"Replace the `...` with one of {', '.join(map(repr, self.letters))}, and run the cell again."]
+
+    def asked(self) -> str:
+        """The question and its answers as Markdown."""
+        options = (f"- **{letter}** {option.text}" for letter, option in zip(self.letters, self.options, strict=True))
+        return "\n".join([f"**Predict:** {self.text}", "", *options])
 
     def problem(self, answer: object) -> str | None:
         """What is wrong with the form of an answer; None if nothing is."""
@@ -89,6 +97,10 @@ class Number:
         """How to give an answer."""
         return [f"Replace the `...` with a number ({self.unit}), and run the cell again. A guess is enough."]
 
+    def asked(self) -> str:
+        """The question as Markdown."""
+        return f"**Predict:** {self.text} (Answer with a number: {self.unit}.)"
+
     def problem(self, answer: object) -> str | None:
         """What is wrong with the form of an answer; None if nothing is."""
         if isinstance(answer, int | float) and not isinstance(answer, bool) and 0 <= answer < 1e15:
@@ -103,11 +115,28 @@ class Number:
     def settle(self, answer: str | None, measured: object) -> tuple[bool, str]:
         """Return whether an answer is near enough, and the measurement in words."""
         assert isinstance(measured, int | float)
-        right = answer is not None and _near(float(answer), float(measured), self.factor)
-        return right, f"Measured: {_shown(measured)} {self.unit}."
+        told = f"Measured: {_shown(measured)} {self.unit}."
+        if answer is None:
+            return False, told
+        right = _near(float(answer), float(measured), self.factor)
+        return right, told if right else f"{told}{_far_off(float(answer), float(measured))}"
 
 
 Question = Choice | Number
+
+
+def _far_off(answer: float, measured: float) -> str:
+    """What to say about an answer that is wrong by an order of magnitude, or by nothing against something."""
+    if min(answer, measured) <= 0:
+        return " You expected something where there is nothing." if answer else " You expected nothing at all."
+    times = max(answer, measured) / min(answer, measured)
+    if times < FAR:
+        return ""
+    more = "large" if answer > measured else "small"
+    return (
+        f" Your number is about {times:,.0f} times too {more}: that is no matter of a wrong guess, but of another picture. "
+        "Which factor is missing in it, or which unit?"
+    )
 
 
 def _near(answer: float, measured: float, factor: float) -> bool:
