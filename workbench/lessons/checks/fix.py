@@ -74,10 +74,9 @@ def judge(answer: Any, chance: Random) -> None:
 
 def _judge(answer: Any, rows: Sequence[Order], steps: int, parallelism: int, failures: int) -> None:
     with TemporaryDirectory() as folder:
-        first, read = _first(rows, steps, folder)
+        read = _first(rows, steps, folder)
         second = _Second(answer, rows, parallelism, failures, folder)
         second.finish()
-        forget(first)
         wrong = _wrong(second.job, rows, read)
         if wrong is not None:
             violated, words, shop = wrong
@@ -86,7 +85,7 @@ def _judge(answer: Any, rows: Sequence[Order], steps: int, parallelism: int, fai
             raise ViolatedError(violated, words, job, opens=opens if second.heard.get(shop) else None)
 
 
-def _first(rows: Sequence[Order], steps: int, folder: str) -> tuple[Job, int]:
+def _first(rows: Sequence[Order], steps: int, folder: str) -> int:
     """Run the first version until its savepoint; return the number of orders that it has read."""
     first = _start(first_version(_orders(rows)), FIRST, folder, parallelism=2)
     with first.stepper.driver.unwatched():
@@ -94,7 +93,7 @@ def _first(rows: Sequence[Order], steps: int, folder: str) -> tuple[Job, int]:
         first.savepoint("before")
     offsets: Any = Snapshot.open(_place(folder)).offsets["orders"][0]
     first.cancel()
-    return first, sum(offsets["positions"].values())
+    return sum(offsets["positions"].values())
 
 
 class _Second:
@@ -134,7 +133,6 @@ class _Second:
                 job.fail(tasks[number % len(tasks)])
             driver.run_until(lambda: job.over)
         driver.stop_at = None
-        forget(job)
 
     def _hear(self, _: str, records: Any) -> None:
         if "shop" in records.batch.schema.names:
@@ -145,7 +143,7 @@ class _Second:
 def _again(answer: Any, rows: Sequence[Order], steps: int, parallelism: int, failures: int, stop_at: int) -> Job:
     """The second version just before a result."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # what is taken over has been read by then
-        forget(_first(rows, steps, folder)[0])
+        _first(rows, steps, folder)
         second = _Second(answer, rows, parallelism, failures, folder)
         second.finish(stop_at)
         return second.job
@@ -168,12 +166,14 @@ def _place(folder: str) -> Path:
 
 def _start(stream: Stream, name: str, folder: str, **settings: Any) -> Job:
     try:
-        return stream.sink_to(TableSink("revenues")).run(
+        job = stream.sink_to(TableSink("revenues")).run(
             name, driver="stepping", buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None, replace=True,
             restart="fixed-delay:attempts=100,delay=0s", checkpoint_dir=str(Path(folder, name)), **settings,
         )  # fmt: skip
     except WorkbenchError as error:
         raise ViolatedError("state that is taken over", f"the savepoint does not fit: {error}") from error
+    forget(job)
+    return job
 
 
 def _wrong(job: Job, rows: Sequence[Order], read: int) -> tuple[str, str, str] | None:

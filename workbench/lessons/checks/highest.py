@@ -49,9 +49,9 @@ def _bids(*found: tuple[float, int, int]) -> tuple[pa.Table]:
 _SPECIAL = (
     (0, 1, 30),  # at the beginning of a window
     (10, 2, 0),
-    (20, 2, 0),  # twice the price 0
+    (10, 2, 0),  # the same again, and the price is 0
     (30, 0, 7),  # the auction 0
-    (40, 0, 7),  # the same bid again
+    (40, 0, 7),  # as much again
     (50, 3, 9),  # one bid
     (60, 4, -5),
     (70, 4, -3),  # below 0

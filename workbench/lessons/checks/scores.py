@@ -45,6 +45,7 @@ _SPECIAL = (
     (149.999, 149.999, "bob", 2),
     (149.999, 59.999, "alice", 4),  # exactly 90 s late, at the end of its minute
     (150, 61, "", 6),  # a player without a name
+    (150, 149.999, "bob", 2),
     (150, 149.999, "bob", 2),  # the same again
     (180, 180, "alice", 1),  # two minutes after the end of the first minute
     (181, 170, "bob", 1),  # time stands still for a while
@@ -165,7 +166,7 @@ JUDGE: Judge = PipelineCheck(
     families=(
         (
             lambda wait_us: partial(_in_time, wait_us),
-            "Stragglers are missing: the watermark waits {} and had passed their minute when they arrived, up to 90 s late.",
+            "Stragglers are missing: your program gives them {}, but they arrive up to 90 s late.",
         ),
     ),
     properties=(_patient,),

@@ -40,7 +40,6 @@ def at_rate(rate: int, answer: Any) -> None:
     """Run orders at a rate, and look at the slowest and at the number of buffers."""
     _check(answer)
     job, steps = _run(answer, rate)
-    forget(job)
     latencies = sorted(job.table("ages")["age_us"].to_pylist())
     p99_ms = latencies[int(len(latencies) * 0.99)] / 1_000
     buffers = next(row["numBuffersOut"] for row in job.metrics() if str(row["task"]).startswith("orders"))
@@ -81,11 +80,13 @@ def _start(answer: dict[str, Any], rate: int) -> Job:
     orders = Stream.from_table(table, event_time=INGESTION, rate=rate).with_parallelism(1).uid("orders")
     ages = orders.key_by("key").process(Age(), {"age_us": pa.int64()}).with_parallelism(1).uid("ages")
     try:
-        return ages.sink_to(TableSink("ages")).run(
+        job = ages.sink_to(TableSink("ages")).run(
             "lesson-check", driver="stepping", checkpoint_interval=None, replace=True, **answer
         )
     except WorkbenchError as error:
         raise ViolatedError("settings that are valid", str(error)) from error
+    forget(job)
+    return job
 
 
 def _run(answer: dict[str, Any], rate: int) -> tuple[Job, dict[str, int]]:
@@ -113,7 +114,6 @@ def _until(answer: dict[str, Any], rate: int, step: int) -> Job:
     with driver.unwatched(), suppress(ReachedError):
         driver.run_until(lambda: job.over)
     driver.stop_at = None
-    forget(job)
     return job
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
@@ -155,9 +156,11 @@ class Answer:
         pipeline = result.sink_to(TableSink(RESULT))
         memory.add(node.spec for node in pipeline.logical_graph().nodes)
         try:
-            return result, pipeline.run(JOB, driver="stepping", replace=True, **{**self._settings, **settings})
+            job = pipeline.run(JOB, driver="stepping", replace=True, **{**self._settings, **settings})
         except WorkbenchError as error:
             raise ViolatedError("a pipeline that runs", str(error)) from error
+        forget(job)  # lists of jobs should not show it, and one that never ends should be in nobody's way
+        return result, job
 
 
 class _Trial:
@@ -183,7 +186,6 @@ class _Trial:
         with self._driver.listening(uids, self._note):
             self._go()
         self._note_memory()
-        forget(job)  # lists of jobs should not show it
         if not job.over:
             raise ViolatedError("an end", f"the job has not ended after {self._driver.taken} steps", job)
         if job.state != "FINISHED":
@@ -196,12 +198,9 @@ class _Trial:
     def until(self, steps: int) -> Job:
         """Run it up to a step, with the same failures."""
         self._driver.stop_at = steps
-        try:
+        with suppress(ReachedError):
             self._go()
-        except ReachedError:
-            pass
         self._driver.stop_at = None
-        forget(self._job)
         return self._job
 
     def _go(self) -> None:
