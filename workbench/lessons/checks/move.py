@@ -105,6 +105,15 @@ def paid(
     ]
 
 
+def _null_for_nothing(table: pa.Table) -> list[dict[str, Any]]:
+    """As if the trips of members had no price, instead of the price 0."""
+    paying = paid(table, members_ride=False)
+    keys = {(row["station"], row["window_start"]) for row in paying}
+    return [
+        row if (row["station"], row["window_start"]) in keys else {**row, "paid": None} for row in paid(table)
+    ]
+
+
 def stream(table: pa.Table) -> Stream:
     """The trips as a stream."""
     return Stream.from_table(table, event_time="t", out_of_orderness="1min").with_parallelism(1)
@@ -120,6 +129,7 @@ CHECK = PipelineCheck(
         (lambda table: paid(table, least_s=0), "Trips of less than a minute are included."),
         (lambda table: paid(table, least_s=61), "A trip of exactly 60 seconds counts."),
         (lambda table: paid(table, members_pay=True), "Members pay nothing."),
+        (_null_for_nothing, "Where only members ride, 0 cents are paid; a sum over nothing but nulls is null."),
         (lambda table: paid(table, members_ride=False), "The trips of members count, although members pay nothing."),
         (lambda table: paid(table, slide_us=300_000_000), "These windows overlap: each trip counts in two of them."),
     ),

@@ -51,18 +51,19 @@ def first_wrong_step(run: Run, oracle: Oracle, keys: Sequence[str], *, final: bo
     there = Counter(plain(row, columns) for row in run.rows if all(column in row for column in columns))
     if doubled := there - wanted if not final else None:
         return max(each.step for each, row in emitted if row in doubled)
-    missing = [row for row in expected if not there[plain(row, columns)]]
-    return _last_record_of(missing[0], run, oracle, columns) if missing else None
+    missing = wanted - there
+    row = next((row for row in wanted if row in missing), None)
+    return None if row is None else _last_record_of(row, wanted[row], run, oracle, columns)
 
 
-def _last_record_of(row: Row, run: Run, oracle: Oracle, columns: Sequence[str]) -> int | None:
-    """When the record left its source that completes a row."""
+def _last_record_of(row: Any, count: int, run: Run, oracle: Oracle, columns: Sequence[str]) -> int | None:
+    """When the record left its source that completes a row, or as many of them as there should be."""
     steps = []
     for index, table in enumerate(run.tables):
-        for count in range(len(table) + 1):
-            tables = tuple(each.slice(0, count) if other == index else each for other, each in enumerate(run.tables))
-            if plain(row, columns) in (plain(found, columns) for found in oracle(*tables)):
-                steps += [] if count == 0 else [_sent(table.slice(count - 1, 1), run)]
+        for length in range(len(table) + 1):
+            tables = tuple(each.slice(0, length) if other == index else each for other, each in enumerate(run.tables))
+            if sum(plain(found, columns) == row for found in oracle(*tables)) >= count:
+                steps += [] if length == 0 else [_sent(table.slice(length - 1, 1), run)]
                 break
     return max((step for step in steps if step is not None), default=None)
 

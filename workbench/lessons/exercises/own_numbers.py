@@ -23,9 +23,11 @@ def told(duration_us: int) -> str:
     """A duration as a hint says it.
 
     Example:
-        >>> told(601_000_000), told(1_200_000_000), told(-500_000)
-        ('601 s', '20 minutes', '-0.5 s')
+        >>> told(601_000_000), told(1_200_000_000), told(-500_000), told(600_001_000)
+        ('601 s', '20 minutes', '-500 ms', '600.001 s')
     """
+    if abs(duration_us) < 1_000_000:
+        return f"{duration_us / 1e3:g} ms"
     if duration_us % _MINUTE_US == 0 and abs(duration_us) > _MINUTE_US:
         return f"{duration_us // _MINUTE_US} minutes"
     return f"{duration_us / 1e6:.10g} s"
