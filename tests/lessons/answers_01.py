@@ -51,7 +51,54 @@ def with_a_global(posts):
     return tags(posts).key_by("tag").process(count, COUNTED)
 
 
-RIGHT = {"hashtags": {"flat_map": by_flat_map, "flat_map of a column": by_columns, "process": by_state}}
+def by_query(posts):
+    return wb.sql("SELECT tag, COUNT(*) AS n FROM words GROUP BY tag", words=tags(posts))
+
+
+def by_filter(posts):
+    all_words = posts.flat_map(lambda post: [{"tag": word} for word in post["text"].split()], TAG)
+    return all_words.filter("tag LIKE '#%'").with_columns(one="1").key_by("tag").aggregate(n=wb.sum("one"))
+
+
+def by_map(posts):
+    """A map of tags for each first letter."""
+
+    def count(record, state):
+        state.counts[record["tag"]] = state.counts.get(record["tag"], 0) + 1
+        return {"tag": record["tag"], "n": state.counts[record["tag"]]}
+
+    state = {"counts": wb.state.MapState(pa.string(), pa.int64())}
+    return tags(posts).with_columns(letter="LEFT(tag, 2)").key_by("letter").process(count, COUNTED, state=state)
+
+
+def from_rows(posts):
+    found = {}
+    for post in posts.collect().to_pylist():
+        for word in words(post["text"]):
+            found[word["tag"]] = found.get(word["tag"], 0) + 1
+    return wb.Stream.from_table(pa.table({"tag": list(found), "n": list(found.values())}))
+
+
+def once_each(posts):
+    """Counts a tag in one post after the other only once."""
+    last = {"tag": pa.string(), "post": pa.string()}
+    tagged = posts.flat_map(lambda post: [{**word, "post": post["text"]} for word in words(post["text"])], last)
+    return counts(tagged.distinct())
+
+
+RIGHT = {
+    "hashtags": {
+        "flat_map": by_flat_map,
+        "flat_map of a column": by_columns,
+        "process": by_state,
+        "a query": by_query,
+        "a sum of ones": by_filter,
+        "a map": by_map,
+        "at the end": lambda posts: (
+            tags(posts).key_by("tag").window(wb.windows.global_window()).aggregate(n=wb.count())
+        ),
+    }
+}
 WRONG = {
     "hashtags": {
         "no key": (lambda posts: tags(posts), "no column 'n'"),
@@ -70,6 +117,12 @@ WRONG = {
         "without the sign": (tagged(lambda text: [{"tag": w["tag"][1:]} for w in words(text)]), "begins with its `#`"),
         "split at one character": (tagged(lambda text: [{"tag": c} for c in text if c == "#"]), "rows are missing"),
         "memory outside of state": (with_a_global, "has to be state in checkpoints"),
+        "collected": (from_rows, "runs a job itself"),
+        "of rows": (
+            lambda posts: wb.Stream.from_table(pa.table({"tag": ["#flink"], "n": [1]})), "a source that the function makes"
+        ),
+        "equal posts once": (once_each, "correct is n = "),
+        "three tags a post": (tagged(lambda text: words(text)[:3]), "rows are missing"),
         "an error": (lambda posts: posts.flat_map(words, TAG, columns="txt"), "txt"),
         "another name": (
             lambda posts: tags(posts).key_by("tag").aggregate(count=wb.count()),

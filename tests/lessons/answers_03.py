@@ -37,11 +37,50 @@ def by_timers(clicks):
     return clicks.key_by("user").process(Visits(), {"user": pa.string(), "clicks": pa.int64()})
 
 
+class InOrder(wb.functions.ProcessFunction):
+    """Compares each click with the one that came before it."""
+
+    last = wb.state.ValueState(pa.int64())
+    clicks = wb.state.ValueState(pa.int64(), default=0)
+
+    def process(self, record, state, ctx):
+        if state.last is not None and ctx.timestamp - state.last > GAP_US:
+            yield {"user": record["user"], "clicks": state.clicks}
+            state.clicks = 0
+        state.last = ctx.timestamp
+        state.clicks += 1
+        ctx.register_event_timer(2**60)
+
+    def on_timer(self, time, state, ctx):
+        yield {"user": ctx.key, "clicks": state.clicks}
+
+
+def in_order(clicks):
+    return clicks.key_by("user").process(InOrder(), {"user": pa.string(), "clicks": pa.int64()})
+
+
+class InMinutes(Visits):
+    """As if the clock had only whole seconds."""
+
+    def process(self, record, state, ctx):
+        state.earlier.append(ctx.timestamp // 1_000_000 * 1_000_000)
+        ctx.register_event_timer(ctx.timestamp // 1_000_000 * 1_000_000 + GAP_US)
+
+
+QUERY = """
+SELECT user, COUNT(*) AS clicks
+FROM SESSION(clicks PARTITION BY user, at, INTERVAL '10' MINUTE)
+GROUP BY user, window_start, window_end
+"""
 RIGHT = {
     "visits": {
         "session": windowed(wb.session("10min")),
         "in seconds": windowed(wb.session("600s"), allowed_lateness="0s"),
         "timers": by_timers,
+        "a query": lambda clicks: wb.sql(QUERY, clicks=clicks),
+        "a sum of ones": lambda clicks: (
+            clicks.with_columns(one="1").key_by("user").window(wb.session("10min")).aggregate(clicks=wb.sum("one"))
+        ),
     },
 }
 WRONG = {
@@ -50,10 +89,17 @@ WRONG = {
         "sliding": (windowed(wb.sliding("10min", "5min")), "each click counts in two of them"),
         "by count": (windowed(wb.windows.count_tumbling(2)), "end after two clicks"),
         "never": (windowed(wb.windows.global_window()), "where does a visit end?"),
-        "5 min": (windowed(wb.session("5min")), "after five minutes"),
-        "20 min": (windowed(wb.session("20min")), "after twenty minutes"),
-        "an hour": (windowed(wb.session("1h")), "where does a visit end?"),
-        "strict": (windowed(wb.session("599999ms")), "exactly ten minutes still belongs"),
+        "5 min": (windowed(wb.session("5min")), "after 5 minutes"),
+        "20 min": (windowed(wb.session("20min")), "after 20 minutes"),
+        "an hour": (windowed(wb.session("1h")), "after 60 minutes"),
+        "strict": (windowed(wb.session("599999ms")), "after 599.999 s"),
+        "a second more": (windowed(wb.session("601s")), "after 601 s of silence"),
+        "a millisecond more": (windowed(wb.session("600001ms")), "after 600.001 s of silence"),
+        "in order of arrival": (in_order, "clicks = 2 occurs"),
+        "whole seconds": (
+            lambda clicks: clicks.key_by("user").process(InMinutes(), {"user": pa.string(), "clicks": pa.int64()}),
+            "correct is clicks",
+        ),
         "all together": (
             lambda clicks: clicks.window(wb.session("10min")).aggregate(clicks=wb.count()), "no column 'user'"
         ),

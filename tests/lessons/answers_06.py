@@ -80,12 +80,83 @@ class Total(WithASet):
         return sum(self.sums.values())
 
 
-RIGHT = {"ledger": {"by number": ByNumber, "a set": WithASet, "by account": ByAccount}}
+class SetOfTuples:
+    def __init__(self):
+        self.payments = set()
+
+    def pay(self, *payment):
+        self.payments.add(payment)
+
+    def balance(self, account):
+        return sum(cents for _, name, cents in self.payments if name == account)
+
+
+class LastWins(ByNumber):
+    """Takes a payment back before it counts it again."""
+
+    def __init__(self):
+        super().__init__()
+        self.sums = {}
+
+    def pay(self, payment, account, cents):
+        self.sums[account] = self.sums.get(account, 0) - self.payments.get(payment, ("", 0))[1] + cents
+        self.payments[payment] = account, cents
+
+    def balance(self, account):
+        return self.sums.get(account, 0)
+
+
+class Shared(ByNumber):
+    payments = {}  # noqa: RUF012  the mistake
+
+    def __init__(self):
+        pass
+
+
+kept = {}
+
+
+class InAGlobal(ByNumber):
+    def __init__(self):
+        self.payments = kept
+
+
+class Floating(WithASet):
+    def balance(self, account):
+        return int(float(super().balance(account)))
+
+
+class Remainders(ByNumber):
+    def pay(self, payment, account, cents):
+        super().pay(payment % 256, account, cents)
+
+
+class NotZero(WithASet):
+    def pay(self, payment, account, cents):
+        if not payment or payment not in self.seen:
+            super().pay(payment or len(self.seen) + 10_000, account, cents)
+
+
+RIGHT = {
+    "ledger": {
+        "by number": ByNumber,
+        "a set": WithASet,
+        "by account": ByAccount,
+        "a set of tuples": SetOfTuples,
+        "taken back first": LastWins,
+    }
+}
 WRONG = {
     "ledger": {
         "counts all": (ledger(lambda seen, *_: False), "was counted again"),
         "the last one": (ledger(lambda seen, n, *_: noted(seen, n, 1)), "was counted again"),
         "the last three": (ledger(lambda seen, n, *_: noted(seen, n, 3)), "was counted again"),
+        "the last thousand": (ledger(lambda seen, n, *_: noted(seen, n, 1_000)), "A payment may be delivered again"),
+        "in the class": (Shared, "the class attribute `Shared.payments`"),
+        "a global variable": (InAGlobal, "the global variable `kept`"),
+        "floating-point numbers": (Floating, "right values"),
+        "remainders": (Remainders, "has"),
+        "0 is nothing": (NotZero, "counted"),
         "by amount": (
             ledger(lambda seen, n, account, cents: noted(seen, (account, cents))), "Two payments of the same amount"
         ),

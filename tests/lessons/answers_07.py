@@ -150,7 +150,62 @@ class Resets(Aligned):
         return copy
 
 
-RIGHT = {"alignment": {"a list": Aligned, "queues": Queues, "subtraction": Overtaking}}
+class InTheClass(Aligned):
+    waiting = []  # noqa: RUF012  the mistake
+
+    def __init__(self, channels):
+        self.channels, self.total, self.blocked = channels, 0, set()
+
+
+class TwoChannels(Aligned):
+    def barrier(self, channel):
+        self.blocked.add(channel)
+        return self.snapshot() if len(self.blocked) == 2 or self.channels == 1 else None
+
+
+class NoZero(Aligned):
+    def barrier(self, channel):
+        return super().barrier(channel) or None
+
+
+class FirstChannel(Aligned):
+    """Does not block channel 0."""
+
+    def record(self, channel, n):
+        if channel and channel in self.blocked:
+            self.waiting.append(n)
+        else:
+            self.total += n
+
+
+class Positive(Aligned):
+    def record(self, channel, n):
+        super().record(channel, max(n, 0))
+
+
+class Histories:
+    """Keeps everything, and adds it up."""
+
+    def __init__(self, channels):
+        self.parts = [[[]] for _ in range(channels)]
+
+    @property
+    def total(self):
+        return sum(n for part in self.parts for piece in part for n in piece)
+
+    def record(self, channel, n):
+        self.parts[channel][-1].append(n)
+
+    def barrier(self, channel):
+        self.parts[channel].append([])
+        if any(len(part) == 1 for part in self.parts):
+            return None
+        snapshot = sum(sum(part[0]) for part in self.parts)
+        self.parts = [[part[0] + part[1], *part[2:]] for part in self.parts]
+        return snapshot
+
+
+RIGHT = {"alignment": {"a list": Aligned, "queues": Queues, "subtraction": Overtaking, "histories": Histories}}
 WRONG = {
     "alignment": {
         "no waiting": (NoWaiting, "records from behind a barrier"),
@@ -160,11 +215,16 @@ WRONG = {
         "never": (Never, "no snapshot is returned"),
         "copied too late": (CopyLate, "records from behind a barrier"),
         "all blocked": (AllBlocked, "lacks records that arrived before the barriers"),
-        "only once": (OnlyOnce, "not all channels have sent their barrier"),
+        "only once": (OnlyOnce, "because no barrier is missing"),
         "forgotten": (Forgets, "after the alignment"),
         "processed twice": (Twice, "because no barrier is missing"),
         "everything waits": (Slow, "because no barrier is missing"),
-        "begins anew": (Resets, "lacks records that arrived before the barriers"),
+        "begins anew": (Resets, "because no barrier is missing"),
+        "in the class": (InTheClass, "what do they share?"),
+        "two channels": (TwoChannels, "not all channels have sent their barrier"),
+        "no snapshot of 0": (NoZero, "no snapshot is returned"),
+        "channel 0 flows": (FirstChannel, "records from behind a barrier"),
+        "nothing below 0": (Positive, "snapshot"),
         "no methods": (list, "no method 'record'"),
     },
 }

@@ -124,7 +124,58 @@ class RootIsEnough(Xor):
         return not created
 
 
-RIGHT = {"acker": {"XOR": Xor, "a difference": Difference, "products": Products}}
+class KeepsZeros(Xor):
+    """Keeps one number for each root, also when it is complete."""
+
+    def fold(self, root, created, processed):
+        for each in [*created, *processed]:
+            self.sums[root] = self.sums.get(root, 0) ^ each
+        return self.sums[root] == 0
+
+
+class InTheClass(Xor):
+    sums = {}  # noqa: RUF012  the mistake
+
+    def __init__(self):
+        pass
+
+
+class Text(Xor):
+    """Keeps the ids in a text."""
+
+    def fold(self, root, created, processed):
+        ids = set(self.sums.get(root, "").split()) ^ {*map(str, created), *map(str, processed)}
+        self.sums[root] = " ".join(ids)
+        return not ids
+
+
+class Slots(Sets):
+    __slots__ = ("hidden",)
+
+
+class RootZero(Xor):
+    def fold(self, root, created, processed):
+        return super().fold(root or 1, created, processed)
+
+
+class FirstUpdate(Xor):
+    """Expects messages in the order of the tree."""
+
+    def __init__(self):
+        self.open = {}
+
+    def begin(self, root, id):
+        self.open[root] = 1
+        return False
+
+    def update(self, root, processed, created):
+        self.open[root] = self.open.get(root, 0) + len(created) - 1
+        return self.open[root] == 0
+
+
+RIGHT = {
+    "acker": {"XOR": Xor, "a difference": Difference, "products": Products, "numbers of complete roots": KeepsZeros}
+}
 WRONG = {
     "acker": {
         "counting": (Counting, "not complete too early"),
@@ -132,13 +183,18 @@ WRONG = {
         "never": (Never, "complete at the end"),
         "always": (Always, "not complete too early"),
         "without children": (WithoutChildren, "messages about it are on their way: 1."),
-        "only created": (OnlyCreated, "not complete too early"),
+        "only created": (OnlyCreated, "complete at the end"),
         "begin replaces": (BeginReplaces, "complete at the end"),
         "begin comes first": (NeedsBegin, "complete at the end"),
         "or": (Or, "complete at the end"),
         "one number for all": (OneForAll, "complete at the end"),
         "a log": (Log, "a few bytes for each root"),
         "no children": (RootIsEnough, "not complete too early"),
+        "in the class": (InTheClass, "what do they share?"),
+        "in a text": (Text, "a few bytes for each root"),
+        "sets beside slots": (Slots, "a few bytes for each root"),
+        "root 0 is nothing": (RootZero, "begin"),
+        "in order": (FirstUpdate, "complete at the end"),
         "no methods": (dict, "no method 'begin'"),
     }
 }

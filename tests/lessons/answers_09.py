@@ -34,6 +34,14 @@ RIGHT = {
         "expression": lambda orders: summed(orders.filter(~wb.col("cancelled"))),
         "split": lambda orders: summed(orders.split({"gone": "cancelled"}, rest="kept")["kept"]),
         "nothing is added": with_cancelled("0"),
+        "a function": lambda orders: summed(orders.filter(lambda order: not order["cancelled"])),
+        "chosen columns": lambda orders: summed(orders.filter("NOT cancelled").select("shop", "cents")),
+        "flat_map": lambda orders: summed(
+            orders.flat_map(
+                lambda order: [] if order["cancelled"] else [{"shop": order["shop"], "cents": order["cents"]}],
+                {"shop": pa.string(), "cents": pa.int64()},
+            )
+        ),
     }
 }
 WRONG = {
@@ -51,6 +59,13 @@ WRONG = {
             lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.max("cents")), "state that is taken over"
         ),
         "a count": (lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.count()), "no column count()"),
+        "no orders of 0": (lambda orders: summed(orders.filter("NOT cancelled AND cents > 0")), "There is no result for it"),
+        "no nameless shop": (lambda orders: summed(orders.filter("NOT cancelled AND shop <> ''")), "correct is"),
+        "equal orders once": (lambda orders: summed(orders.filter("NOT cancelled").distinct()), "correct is"),
+        "collected": (
+            lambda orders: wb.Stream.from_table(orders.collect()).key_by("shop").aggregate(revenue=wb.sum("cents")),
+            "runs a job itself",
+        ),
         "another key": (
             lambda orders: orders.key_by("cents").aggregate(revenue=wb.sum("cents")).uid("revenue"),
             "no column 'shop'",

@@ -10,20 +10,35 @@ def query(
     return f"SELECT {columns} FROM {source} GROUP BY {group} {having}"
 
 
+WINDOWED = query()
 RIGHT = {
     "highest": {
         "having": query(),
         "with more columns": query("auction, COUNT(price) AS bids, MAX(price) AS highest, window_start"),
         "a query of a query": f"SELECT auction, bids, highest FROM ({query(having='')}) AS t WHERE bids > 1",
+        "a common table": (
+            f"WITH found AS ({query(having='')}) SELECT auction, bids, highest FROM found WHERE NOT bids < 2"
+        ),
+        "a table function": query(source="TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' MINUTES))"),
+        "seconds": query(source="TUMBLE(bid, ts, INTERVAL '600' SECOND)"),
+        "a hop of its size": query(source="HOP(bid, ts, INTERVAL '10' MINUTE, INTERVAL '10' MINUTE)"),
+        "in the group": query(source="bid", group="auction, TUMBLE(ts, INTERVAL '10' MINUTE)"),
+        "another name, small letters": query(having="HAVING bids >= 2").lower() + ";",
     }
 }
 WRONG = {
     "highest": {
         "all groups": (query(having=""), "`HAVING` filters groups"),
         "three": (query(having="HAVING COUNT(*) > 2"), "Two bids are enough"),
-        "5 min": (query(source="TUMBLE(bid, ts, INTERVAL '5' MINUTE)"), "windows have five minutes"),
-        "20 min": (query(source="TUMBLE(bid, ts, INTERVAL '20' MINUTE)"), "windows have twenty minutes"),
-        "an hour": (query(source="TUMBLE(bid, ts, INTERVAL '1' HOUR)"), "windows have an hour"),
+        "5 min": (query(source="TUMBLE(bid, ts, INTERVAL '5' MINUTE)"), "windows have 5 minutes"),
+        "20 min": (query(source="TUMBLE(bid, ts, INTERVAL '20' MINUTE)"), "windows have 20 minutes"),
+        "an hour": (query(source="TUMBLE(bid, ts, INTERVAL '1' HOUR)"), "windows have 60 minutes"),
+        "a second less": (query(source="TUMBLE(bid, ts, INTERVAL '599' SECOND)"), "windows have 599 s"),
+        "different rows": (f"SELECT DISTINCT * FROM ({WINDOWED}) AS t", "missing"),
+        "different prices": (query(having="HAVING COUNT(DISTINCT price) >= 2"), "missing"),
+        "different bids": (query("auction, COUNT(DISTINCT price) AS bids, MAX(price) AS highest"), "missing"),
+        "prices above 0": (query().replace("GROUP BY", "WHERE price > 0 GROUP BY"), "missing"),
+        "auctions from 1": (query().replace("GROUP BY", "WHERE auction > 0 GROUP BY"), "missing"),
         "hopping": (query(source="HOP(bid, ts, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)"), "These windows overlap"),
         "the lowest": (query("auction, COUNT(*) AS bids, MIN(price) AS highest"), "the lowest bid"),
         "the sum": (query("auction, COUNT(*) AS bids, SUM(price) AS highest"), "the sum of the bids"),

@@ -52,11 +52,18 @@ FROM TUMBLE(rides, t, INTERVAL '10' MINUTE)
 GROUP BY station, window_start, window_end
 """
 
+WHOLE = f"""
+SELECT station, window_start, COUNT(*) AS trips, SUM({DUE}) AS paid
+FROM TUMBLE(rides, t, INTERVAL '10' MINUTE) WHERE seconds >= 60
+GROUP BY station, window_start, window_end
+"""
 RIGHT = {
     "move": {
         "expressions": report(),
         "columns": report(kept=col("seconds") > 59, due="IF(member, 0, cents)"),
         "by a product": report(due="cents * CAST(NOT member AS INT)"),
+        "a query of everything": lambda stream: wb.sql(WHOLE, rides=stream),
+        "a slide": report(wb.sliding("10min", "10min")),
         "a query": lambda stream: wb.sql(QUERY, rides=stream.filter("seconds >= 60").with_columns(due=DUE)),
     }
 }
@@ -74,11 +81,17 @@ WRONG = {
         "members pay": (report(due="cents"), "Members pay nothing"),
         "no members": (report(kept="seconds >= 60 AND NOT member"), "trips of members count"),
         "counted": (report(due="IF(member, NULL, cents)", trips=wb.count("due")), "correct is trips = "),
-        "5 min": (report(wb.tumbling("5min")), "windows have five minutes"),
-        "an hour": (report(wb.tumbling("1h")), "windows have an hour"),
+        "5 min": (report(wb.tumbling("5min")), "windows have 5 minutes"),
+        "an hour": (report(wb.tumbling("1h")), "windows have 60 minutes"),
         "sliding": (report(wb.sliding("10min", "5min")), "These windows overlap"),
-        "sessions": (report(wb.session("10min")), "rows are missing"),
+        "sessions": (report(wb.session("10min")), "correct is trips"),
         "by count": (report(wb.windows.count_tumbling(2)), "rows are missing"),
+        "nulls": (report(due="IF(member, NULL, cents)"), "a sum over nothing but nulls"),
+        "prices above 0": (report(kept="seconds >= 60 AND cents > 0"), "missing"),
+        "equal trips once": (lambda stream: report()(stream.distinct()), "correct is trips"),
+        "collected": (
+            lambda stream: report()(wb.Stream.from_table(stream.collect(), event_time="t")), "runs a job itself"
+        ),
         "rolling": (rolling, "no column 'window_start'"),
         "the largest": (report(paid=wb.max("due")), "correct is paid = "),
         "another key": (report(key="member"), "no column 'station'"),

@@ -9,7 +9,7 @@ from itertools import permutations
 from random import Random
 from typing import Any
 
-from workbench.lessons.exercises.calls import Called
+from workbench.lessons.exercises.calls import SHARED, Called
 from workbench.lessons.exercises.exercise import Judge, ViolatedError
 from workbench.lessons.exercises.memory import Memory
 from workbench.lessons.exercises.programs import program
@@ -69,11 +69,15 @@ def many(answer: Any) -> None:
 
 def two_ackers(answer: Any) -> None:
     """Two ackers know nothing of each other."""
-    first, second = _acker(answer, "first"), _acker(answer, "second")
+    first = _acker(answer, "first")
+    second = _acker(answer, "second", first)
     messages = _messages(2, {0: [1], 1: [2]})
     for index, message in enumerate(messages):
         for acker in (first, second):
-            _told(acker, message, len(messages) - 1 - index, message[0])
+            try:
+                _told(acker, message, len(messages) - 1 - index, message[0])
+            except ViolatedError as found:
+                raise ViolatedError(found.violated, found.words + SHARED, calls=found.calls) from None
 
 
 def judge(answer: Any, chance: Random) -> None:
@@ -85,8 +89,9 @@ def judge(answer: Any, chance: Random) -> None:
     _send(_acker(answer), messages, Memory([answer]))
 
 
-def _acker(answer: Any, name: str = "it") -> Called:
-    return Called(answer, kind="an acker", methods=("begin(root, id)", "update(root, processed, created)"), name=name)
+def _acker(answer: Any, name: str = "it", beside: Called | None = None) -> Called:
+    methods = ("begin(root, id)", "update(root, processed, created)")
+    return Called(answer, kind="an acker", methods=methods, name=name, beside=beside)
 
 
 def _send(acker: Called, messages: Sequence[Message], memory: Memory | None = None) -> None:

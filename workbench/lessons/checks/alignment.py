@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from workbench.lessons.exercises.calls import Called
+from workbench.lessons.exercises.calls import SHARED, Called
 from workbench.lessons.exercises.exercise import Judge, ViolatedError
 from workbench.lessons.exercises.programs import program
 
@@ -57,11 +57,16 @@ def _scripted(script: list[list[int]]) -> Callable[[list[int]], int]:
 def two_tasks(answer: Any) -> None:
     """Two tasks at the same time know nothing of each other."""
     queues = ((1, BARRIER, 2, BARRIER, 4), (8, BARRIER, 16, BARRIER, 32))
-    others = _steps(answer, queues[::-1], lambda options: options[-1], "other")
-    for _ in _steps(answer, queues, lambda options: options[0], "it"):
-        next(others, None)
-    for _ in others:
-        pass
+    first = _task(answer, queues, "first")
+    second = _task(answer, queues, "second", first)
+    others = _steps(second, queues[::-1], lambda options: options[-1])
+    try:
+        for _ in _steps(first, queues, lambda options: options[0]):
+            next(others, None)
+        for _ in others:
+            pass
+    except ViolatedError as found:
+        raise ViolatedError(found.violated, found.words + SHARED, calls=found.calls) from None
 
 
 def judge(answer: Any, chance: Random) -> None:
@@ -71,23 +76,23 @@ def judge(answer: Any, chance: Random) -> None:
 
 
 def _feed(answer: Any, channels: Sequence[Queue], choose: Callable[[list[int]], int]) -> None:
-    for _ in _steps(answer, channels, choose, "it"):
+    for _ in _steps(_task(answer, channels, "it"), channels, choose):
         pass
 
 
-def _steps(
-    answer: Any, channels: Sequence[Queue], choose: Callable[[list[int]], int], name: str
-) -> Iterator[None]:
+def _task(answer: Any, channels: Sequence[Queue], name: str, beside: Called | None = None) -> Called:
+    methods = ("record(channel, n)", "barrier(channel)")
+    return Called(answer, len(channels), kind="a task", methods=methods, name=name, beside=beside)
+
+
+def _steps(task: Called, channels: Sequence[Queue], choose: Callable[[list[int]], int]) -> Iterator[None]:
     """Feed a task, element by element.
 
     Args:
-        answer: the class.
+        task: of the learner's class.
         channels: what arrives on each of them.
         choose: the channel of the next element, among those on which one may arrive.
-        name: of the task in the lines of a counterexample.
     """
-    methods = ("record(channel, n)", "barrier(channel)")
-    task = Called(answer, len(channels), kind="a task", methods=methods, name=name)
     queues = [deque(channel) for channel in channels]
     told: list[str] = []
     passed = [0] * len(queues)  # the barriers of each channel so far
@@ -115,7 +120,7 @@ def _steps(
             "no loss",
             f"at the end, `total` is {getattr(task.object, 'total', None)} after {_shown(told)}; the sum of all records "
             f"is {right}. Records that waited during the alignment have to be processed afterwards.",
-            calls=[*task.calls, f"{name}.total"],
+            calls=[*task.calls, f"{task.name}.total"],
         )
 
 

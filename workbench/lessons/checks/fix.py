@@ -52,6 +52,8 @@ _SPECIAL: tuple[Order, ...] = (
     ("", 5, False),
     ("gone", 20, True),
     ("once", 1, False),
+    ("oslo", 100, False),  # the same again
+    ("once", 1, False),
 )
 
 

@@ -19,6 +19,7 @@ class Called:
         kind: what it should be, such as ``"a ledger"``.
         methods: the methods that it needs, with their arguments, such as ``"balance(account)"``.
         name: of the object in the lines.
+        beside: another object that exists at the same time: its calls and those to this one are in one list.
 
     Raises:
         ViolatedError: it has no such method.
@@ -42,11 +43,13 @@ class Called:
         kind: str = "an object",
         methods: Sequence[str] = (),
         name: str = "it",
+        beside: Called | None = None,
     ) -> None:
         for method in methods:
             if not hasattr(answer, wanted := method.partition("(")[0]):
                 raise ViolatedError(kind, f"the class has no method {wanted!r}; it needs {' and '.join(methods)}")
-        self.calls = [f"{name} = {getattr(answer, '__name__', 'answer')}({_told(arguments)})"]
+        self.calls = [] if beside is None else beside.calls
+        self.calls.append(f"{name} = {getattr(answer, '__name__', 'answer')}({_told(arguments)})")
         self.name = name
         try:
             self.object = answer(*arguments)
@@ -68,6 +71,10 @@ class Called:
         if found is ...:
             raise MissingAnswerError(f"`{method}` still returns `...`")
         return found
+
+
+SHARED = " Two objects exist at the same time here, and one finds what the other has kept: what do they share?"
+"""For a violation that occurs only beside another object."""
 
 
 def failing(error: BaseException, calls: Sequence[str] = ()) -> ViolatedError:

@@ -63,7 +63,8 @@ LESSON = LessonPlan(
             "100 orders arrive within 20 ms, and at most one buffer is sent for four orders.",
             (
                 "Look at your curves: which timeouts keep the latency below 20 ms?",
-                "At 400 orders a second, four orders arrive in 10 ms. A shorter timeout sends buffers with too few orders.",
+                "At 400 orders a second, the fourth order of a buffer comes 7.5 ms after the first one. A shorter timeout sends "
+                "buffers with too few orders.",
                 "A timeout between 12 and 18 ms works, with a buffer that has room for more than four orders.",
             ),
             JUDGE,
