@@ -9,7 +9,9 @@ FEW = "for 240 orders. Each buffer costs the same"
 SLOW = "An order waits until its buffer is"
 RIGHT = {
     "settings": {
-        "15 ms": both("15ms"), "13 ms": both("13ms", 1000), "a small buffer": both("16ms", 8),
+        "15 ms": both("15ms"),
+        "13 ms": both("13ms", 1000),
+        "a small buffer": both("16ms", 8),
         "only full buffers": both("disabled", 5),
         "the fourth order just so": both("8ms"),
         "a fraction of a second": {"buffer_timeout": "0.014s"},

@@ -95,7 +95,7 @@ WRONG = {
         "strict": (windowed(wb.session("599999ms")), "after 599.999 s"),
         "a second more": (windowed(wb.session("601s")), "after 601 s of silence"),
         "a millisecond more": (windowed(wb.session("600001ms")), "after 600.001 s of silence"),
-        "in order of arrival": (in_order, "clicks = 2 occurs"),
+        "in order of arrival": (in_order, "correct is clicks"),
         "whole seconds": (
             lambda clicks: clicks.key_by("user").process(InMinutes(), {"user": pa.string(), "clicks": pa.int64()}),
             "correct is clicks",

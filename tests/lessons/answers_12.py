@@ -90,7 +90,8 @@ WRONG = {
         "prices above 0": (report(kept="seconds >= 60 AND cents > 0"), "missing"),
         "equal trips once": (lambda stream: report()(stream.distinct()), "correct is trips"),
         "collected": (
-            lambda stream: report()(wb.Stream.from_table(stream.collect(), event_time="t")), "runs a job itself"
+            lambda stream: report()(wb.Stream.from_table(stream.collect(), event_time="t")),
+            "runs a job itself",
         ),
         "rolling": (rolling, "no column 'window_start'"),
         "the largest": (report(paid=wb.max("due")), "correct is paid = "),

@@ -15,6 +15,7 @@ from workbench.errors import JobError, SettingError, unknown
 from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import numbered, plan_of, source_of
 from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.memory import Memory
 from workbench.lessons.exercises.question import Question
 from workbench.lessons.exercises.said import Said, Verdict
 from workbench.lessons.exercises.time_limit import TooLongError, time_limit
@@ -51,7 +52,9 @@ class Lesson:
         self._file = None if progress is None else ProgressFile(progress)
         self._done = LessonProgress() if self._file is None else self._file.of(number)
         self._violated: ViolatedError | None = None
+        self._answer: object = ...  # that has violated it
         self._counterexample: Job | None = None  # once somebody looks at it
+        self._memory = Memory()  # of the answer, before its counterexample was opened
 
     # what is asked -----------------------------------------------------------------------------------------------
 
@@ -120,6 +123,8 @@ class Lesson:
         """
         exercise = self._exercise(name)
         done = self._done.checks.setdefault(name, Checked())
+        self._close_counterexample()
+        self._violated, self._answer = None, answer
         try:
             with time_limit(LIMIT_S):
                 words = exercise.judge(answer, zlib.crc32(f"{name} {done.attempts}".encode()))
@@ -166,6 +171,7 @@ class Lesson:
         if self._violated is None or self._violated.job is None:
             raise JobError("there is no counterexample: the last check found no violation in a run of a job")
         if self._counterexample is None:
+            self._memory = Memory([self._answer])
             with time_limit(LIMIT_S):
                 self._counterexample = self._violated.job if self._violated.opens is None else self._violated.opens()
         return self._counterexample
@@ -287,9 +293,7 @@ class Lesson:
         return predicted + checked
 
     def _violation(self, exercise: Exercise, violated: ViolatedError) -> Verdict:
-        if self._counterexample is not None and not self._counterexample.over:
-            self._counterexample.cancel()
-        self._violated, self._counterexample = violated, None
+        self._violated = violated
         lines = [violated.words]
         if violated.opens is not None:
             lines.append(
@@ -306,6 +310,13 @@ class Lesson:
         if violated.calls:
             lines.append("To reproduce it, run these lines in a new cell, one after the other:")
         return Verdict(False, f"Not yet. Violated: {violated.violated}.", lines, "\n".join(violated.calls))
+
+    def _close_counterexample(self) -> None:
+        """End the run that somebody looked at, and give the variables of its program their earlier values."""
+        if self._counterexample is not None and not self._counterexample.over:
+            self._counterexample.cancel()
+        self._memory.reset()
+        self._counterexample, self._memory = None, Memory()
 
     def _question(self, name: str) -> Question:
         named = {each.name: each for each in self._plan.questions}

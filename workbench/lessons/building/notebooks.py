@@ -33,7 +33,9 @@ def notebook(source: str, prefix: str, questions: Sequence[Question] = (), *, so
     for index, cell in enumerate(cells_of(source)):
         for name in cell.asks:
             if name in asked:
-                cells.append(_cell(Cell("markdown", asked[name], cell.section), f"{prefix}-{index:02}-question", solved))
+                cells.append(
+                    _cell(Cell("markdown", asked[name], cell.section), f"{prefix}-{index:02}-question", solved)
+                )
         cells.append(_cell(cell, f"{prefix}-{index:02}", solved))
     made = {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"

@@ -109,9 +109,7 @@ class _Second:
         orders = _orders(rows)
         stream = built(answer, [orders])
         if lacking := set(NEEDED) - set(stream.columns):
-            raise ViolatedError(
-                "the result's columns", no_column(min(lacking), dict.fromkeys(stream.columns), NEEDED)
-            )
+            raise ViolatedError("the result's columns", no_column(min(lacking), dict.fromkeys(stream.columns), NEEDED))
         if stream._end.tag is not None:  # a side output: an operator behind it can be listened to
             stream = stream.select(*stream.columns)
         self.heard: dict[str, int] = {}

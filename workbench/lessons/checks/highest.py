@@ -121,7 +121,7 @@ CHECK = PipelineCheck(
 )
 
 
-def judge(answer: Any, seed: int) -> str:
+def judge(answer: Any, seed: int | None) -> str:
     """Judge the text of a query."""
     if answer is ... or answer is None or (isinstance(answer, str) and not answer.strip(" .\n")):
         raise MissingAnswerError("there is no query yet")

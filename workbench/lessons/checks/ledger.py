@@ -76,7 +76,9 @@ def two(answer: Any) -> None:
     calls = [first.calls[0], second.calls[0], first.calls[1]]
     for ledger, right in ((second, 0), (first, 100)):
         if (found := ledger("balance", "ann")) != right:
-            told = f"ann has paid 100 cents into the first of two ledgers; one of them says {found!r} instead of {right}."
+            told = (
+                f"ann has paid 100 cents into the first of two ledgers; one of them says {found!r} instead of {right}."
+            )
             raise ViolatedError("right values", told, calls=[*calls, ledger.calls[-1]])
 
 

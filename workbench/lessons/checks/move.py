@@ -109,9 +109,7 @@ def _null_for_nothing(table: pa.Table) -> list[dict[str, Any]]:
     """As if the trips of members had no price, instead of the price 0."""
     paying = paid(table, members_ride=False)
     keys = {(row["station"], row["window_start"]) for row in paying}
-    return [
-        row if (row["station"], row["window_start"]) in keys else {**row, "paid": None} for row in paid(table)
-    ]
+    return [row if (row["station"], row["window_start"]) in keys else {**row, "paid": None} for row in paid(table)]
 
 
 def stream(table: pa.Table) -> Stream:
@@ -137,7 +135,7 @@ CHECK = PipelineCheck(
 )
 
 
-def judge(answer: Any, seed: int) -> str:
+def judge(answer: Any, seed: int | None) -> str:
     """Judge the rows of an answer, then its plan on Spark."""
     told = CHECK(answer, seed)
     plan = answer(stream(*trips(Random(seed), 6))).sink_to(TableSink("revenue")).explain(engine="spark")

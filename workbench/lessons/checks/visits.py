@@ -128,7 +128,7 @@ def _ones(table: pa.Table) -> list[dict[str, Any]]:
 JUDGE: Judge = PipelineCheck(
     EDGES,
     visits,
-    lambda table: (Stream.from_table(table, event_time="at", out_of_orderness="2min"),),
+    lambda table: (Stream.from_table(table, event_time="at", out_of_orderness="2min").with_parallelism(1),),
     visits_of,
     keys=("user",),
     lookalikes=(

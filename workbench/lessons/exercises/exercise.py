@@ -40,8 +40,9 @@ class MissingAnswerError(Exception):
     """There is no answer yet; the text says what is missing."""
 
 
-Judge = Callable[[Any, int], str]
-"""Judges an answer, given a seed that the notebook does not show. Returns what was checked, in one sentence.
+Judge = Callable[[Any, int | None], str]
+"""Judges an answer, given a seed that the notebook does not show; with None on the fixed inputs alone, which are part of
+every attempt. Returns what was checked, in one sentence.
 
 Raises `ViolatedError` or `MissingAnswerError`.
 """

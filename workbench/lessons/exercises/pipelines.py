@@ -55,7 +55,7 @@ class PipelineCheck:
     settings: Mapping[str, Any] = field(default_factory=dict)
     drawn: tuple[tuple[int, int], ...] = DRAWN
 
-    def __call__(self, answer: object, seed: int) -> str:
+    def __call__(self, answer: object, seed: int | None) -> str:
         """Judge an answer; see `Judge`."""
         if answer is ... or answer is None:
             raise MissingAnswerError("there is no function yet")
@@ -68,7 +68,7 @@ class PipelineCheck:
             self._judge(running.run(tables), longer)
         for tables in self.edges:  # after the right results: what is wrong now is wrong because of a failure
             self._judge(running.run(tables, lambda: Trouble(FAILURES), buffer_size=1), longer)
-        for number, (rows, failures) in enumerate(self.drawn):
+        for number, (rows, failures) in enumerate(() if seed is None else self.drawn):
             self._judge(self._drawn(running, seed, number, rows, failures), longer)
         fixed = len(self.edges)
         return (
@@ -76,7 +76,7 @@ class PipelineCheck:
             f"{len(self.drawn)} drawn ones: each result equals the oracle's."
         )
 
-    def _drawn(self, answer: Answer, seed: int, number: int, rows: int, failures: int) -> Run:
+    def _drawn(self, answer: Answer, seed: int | None, number: int, rows: int, failures: int) -> Run:
         def trouble() -> Trouble:
             return Trouble(failures, Random(f"{seed} {number} failures"))
 

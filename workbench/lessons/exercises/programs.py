@@ -27,7 +27,7 @@ def program(
         checked: a sentence about what was checked, shown for a right answer.
     """
 
-    def judged(answer: object, seed: int) -> str:
+    def judged(answer: object, seed: int | None) -> str:
         if answer is ... or answer is None:
             raise MissingAnswerError("there is no answer yet")
         memory = Memory([answer])
@@ -35,7 +35,7 @@ def program(
             if (violated := _tried(trial, memory, answer)) is not None:
                 raise violated
         found: list[ViolatedError] = []
-        for number in range(trials):
+        for number in range(0 if seed is None else trials):
             violated = _tried(judge, memory, answer, Random(f"{seed} {number}"))
             found += [] if violated is None else [violated]
             if len(found) == ENOUGH or (found and not found[0].calls):
