@@ -119,7 +119,8 @@ WRONG = {
         "memory outside of state": (with_a_global, "has to be state in checkpoints"),
         "collected": (from_rows, "runs a job itself"),
         "of rows": (
-            lambda posts: wb.Stream.from_table(pa.table({"tag": ["#flink"], "n": [1]})), "a source that the function makes"
+            lambda posts: wb.Stream.from_table(pa.table({"tag": ["#flink"], "n": [1]})),
+            "a source that the function makes",
         ),
         "equal posts once": (once_each, "correct is n = "),
         "three tags a post": (tagged(lambda text: words(text)[:3]), "rows are missing"),

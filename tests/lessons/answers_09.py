@@ -59,7 +59,9 @@ WRONG = {
             lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.max("cents")), "state that is taken over"
         ),
         "a count": (lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.count()), "no column count()"),
-        "no orders of 0": (lambda orders: summed(orders.filter("NOT cancelled AND cents > 0")), "There is no result for it"),
+        "no orders of 0": (
+            lambda orders: summed(orders.filter("NOT cancelled AND cents > 0")), "There is no result for it"
+        ),
         "no nameless shop": (lambda orders: summed(orders.filter("NOT cancelled AND shop <> ''")), "correct is"),
         "equal orders once": (lambda orders: summed(orders.filter("NOT cancelled").distinct()), "correct is"),
         "collected": (

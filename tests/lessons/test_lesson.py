@@ -14,7 +14,7 @@ from workbench.cli import main
 from workbench.errors import JobError, SettingError
 from workbench.lessons.building.notebooks import build, notebook
 from workbench.lessons.building.source import cells_of
-from workbench.lessons.course import COURSE, SOURCES
+from workbench.lessons.course import COURSE, SOURCES, questions_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,11 +116,22 @@ def test_a_source_becomes_a_blank_and_a_solved_notebook() -> None:
 
 def test_the_notebooks_are_those_of_the_sources(tmp_path: Path) -> None:
     """``make lessons`` writes them."""
-    made = build(SOURCES, tmp_path)
+    made = build(SOURCES, tmp_path, questions_of)
     assert len(made) == 2 * len(COURSE)
     there = {path.relative_to(tmp_path): path.read_text() for path in made}
     kept = ROOT / "notebooks/course"
     assert {path.relative_to(kept): path.read_text() for path in kept.rglob("*.ipynb")} == there
+
+
+@pytest.mark.parametrize("number", COURSE)
+def test_each_question_stands_above_the_cell_that_asks_it(number: str) -> None:
+    cells = json.loads((ROOT / f"notebooks/course/{number}_{COURSE[number]}.ipynb").read_text())["cells"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    for question in questions_of(number):
+        [at] = [index for index, text in enumerate(texts) if f'lesson.predict("{question.name}"' in text]
+        assert cells[at - 1]["cell_type"] == "markdown"
+        assert question.text in texts[at - 1]
+        assert all(option.text in texts[at - 1] for option in getattr(question, "options", ()))
 
 
 def test_the_command_copies_and_keeps_what_somebody_wrote(
@@ -149,13 +160,13 @@ def test_the_calls_of_a_counterexample_can_be_run_again() -> None:
         """Counts every delivery."""
 
         def __init__(self) -> None:
-            self.sums = {"ann": 0, "bob": 0}
+            self.sums: dict[str, int] = {}
 
         def pay(self, payment: int, account: str, cents: int) -> None:
-            self.sums[account] += cents
+            self.sums[account] = self.sums.get(account, 0) + cents
 
         def balance(self, account: str) -> int:
-            return self.sums[account]
+            return self.sums.get(account, 0)
 
     said = wb.lesson("06", progress=False).check("ledger", Till)
     assert "To reproduce it, run these lines" in repr(said)

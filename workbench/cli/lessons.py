@@ -14,7 +14,7 @@ from rich.console import Console
 from workbench.cli.command import Parser, folder, refuse_given
 from workbench.errors import SettingError
 from workbench.lessons.building.notebooks import build, lecture
-from workbench.lessons.course import COURSE, SOURCES, numbered, plan_of
+from workbench.lessons.course import COURSE, SOURCES, numbered, plan_of, questions_of
 from workbench.raised import described
 
 FOLDER = "streaming-course"
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     into = Path(options.directory or FOLDER)
     try:
-        written = build(SOURCES, into, replace=options.replace)
+        written = build(SOURCES, into, questions_of, replace=options.replace)
         begins = into / LECTURES / f"{number}_{COURSE[number]}.ipynb"
         if options.lecture:
             begins.parent.mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from workbench.arguments import as_given
 from workbench.errors import SettingError
 from workbench.lessons.exercises.plan import LessonPlan
+from workbench.lessons.exercises.question import Question
 
 COURSE = {
     "01": "table_in_motion",
@@ -44,6 +45,11 @@ def plan_of(number: str) -> LessonPlan:
     """The questions and exercises of a lesson."""
     plan: LessonPlan = import_module(f"workbench.lessons.topics.{COURSE[number]}").LESSON
     return plan
+
+
+def questions_of(number: str) -> tuple[Question, ...]:
+    """The questions of a lesson, in the order of its text."""
+    return plan_of(number).questions
 
 
 def source_of(number: str) -> str:

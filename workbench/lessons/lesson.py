@@ -297,8 +297,8 @@ class Lesson:
         lines = [violated.words]
         if violated.opens is not None:
             lines.append(
-                "You can inspect the run: `lesson.counterexample.stepper.scene()` shows it just before it goes wrong, and "
-                "`lesson.counterexample.stepper.step()` goes on. After `lesson.counterexample.wait()`, "
+                "You can inspect the run: `lesson.counterexample.stepper.scene()` shows it just before it goes wrong, "
+                "and `lesson.counterexample.stepper.step()` goes on. After `lesson.counterexample.wait()`, "
                 "`lesson.counterexample.table()` is its result."
             )
         elif violated.job is not None:

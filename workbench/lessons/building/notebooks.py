@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from workbench.lessons.building.source import Cell, cells_of
-from workbench.lessons.course import plan_of
 from workbench.lessons.exercises.question import Question
 
 METADATA = {
@@ -41,12 +40,15 @@ def notebook(source: str, prefix: str, questions: Sequence[Question] = (), *, so
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
-def build(sources: Path, into: Path, *, replace: bool = True) -> list[Path]:
+def build(
+    sources: Path, into: Path, questions: Callable[[str], Sequence[Question]], *, replace: bool = True
+) -> list[Path]:
     """Write both notebooks of each source; return their paths.
 
     Args:
         sources: the folder of the sources, ``*.md``.
         into: the folder of the notebooks; those with solutions are written to its subfolder ``solved``.
+        questions: those of a lesson, by its number.
         replace: False keeps existing notebooks, because a learner may have worked in them.
     """
     written = []
@@ -56,7 +58,7 @@ def build(sources: Path, into: Path, *, replace: bool = True) -> list[Path]:
             path = (into / SOLVED if solved else into) / f"{source.stem}.ipynb"
             path.parent.mkdir(parents=True, exist_ok=True)
             if replace or not path.exists():
-                path.write_text(notebook(text, number, plan_of(number).questions, solved=solved), encoding="utf-8")
+                path.write_text(notebook(text, number, questions(number), solved=solved), encoding="utf-8")
             written.append(path)
     return written
 

@@ -1,5 +1,5 @@
-"""Exercise `acker` of lesson 8: every order of the messages about small trees, trees with hundreds of records, two trees
-at a time, and what is kept for them."""
+"""Exercise `acker` of lesson 8: every order of the messages about small trees, trees with hundreds of records, two
+trees at a time, and what is kept for them."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def _told(acker: Called, message: Message, left: int, story: str) -> None:
     if complete and left:
         raise ViolatedError(
             "not complete too early",
-            f"root {arguments[0]} is reported complete after {story}, but more messages about it are on their way: {left}. "
-            "A failure now would lose records.",
+            f"root {arguments[0]} is reported complete after {story}, but more messages about it are on their way: "
+            f"{left}. A failure now would lose records.",
             calls=acker.calls,
         )
     if not complete and not left:
@@ -182,6 +182,6 @@ JUDGE: Judge = program(
     (every_order, two_ackers, large, many),
     judge,
     60,
-    f"every order of the messages about small trees, trees of {RECORDS} records, {ROOTS} roots, two ackers, and 60 drawn sets "
-    "of trees: no root was complete too early or too late.",
+    f"every order of the messages about small trees, trees of {RECORDS} records, {ROOTS} roots, two ackers, and 60 "
+    "drawn sets of trees: no root was complete too early or too late.",
 )

@@ -1,4 +1,5 @@
-"""Exercise `alarms` of lesson 5: what is special is a rise of exactly 5, a 0, a first reading, and a failure between two readings."""
+"""Exercise `alarms` of lesson 5: what is special is a rise of exactly 5, a 0, a first reading, and a failure between
+two readings."""
 
 from __future__ import annotations
 

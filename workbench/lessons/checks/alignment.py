@@ -118,8 +118,8 @@ def _steps(task: Called, channels: Sequence[Queue], choose: Callable[[list[int]]
     if getattr(task.object, "total", None) != right:
         raise ViolatedError(
             "no loss",
-            f"at the end, `total` is {getattr(task.object, 'total', None)} after {_shown(told)}; the sum of all records "
-            f"is {right}. Records that waited during the alignment have to be processed afterwards.",
+            f"at the end, `total` is {getattr(task.object, 'total', None)} after {_shown(told)}; the sum of all "
+            f"records is {right}. Records that waited during the alignment have to be processed afterwards.",
             calls=[*task.calls, f"{task.name}.total"],
         )
 
@@ -158,8 +158,8 @@ def _compare(found: Any, right: int, complete: bool, told: list[str], task: Call
         if found is not None:
             raise ViolatedError(
                 "a consistent cut",
-                f"after {_shown(told)}, the snapshot {found} is returned, although not all channels have sent their barrier. "
-                "Return None before the last barrier.",
+                f"after {_shown(told)}, the snapshot {found} is returned, although not all channels have sent "
+                "their barrier. Return None before the last barrier.",
                 calls=task.calls,
             )
         return
@@ -188,6 +188,6 @@ JUDGE: Judge = program(
     (every_order, two_tasks),
     judge,
     100,
-    "every order of a few records and barriers on up to three channels, two tasks at the same time, and 100 drawn orders: "
-    "each snapshot is consistent.",
+    "every order of a few records and barriers on up to three channels, two tasks at the same time, and 100 drawn "
+    "orders: each snapshot is consistent.",
 )

@@ -1,5 +1,5 @@
-"""Exercise `fix` of lesson 9: what is special are savepoints before and after everything, shops that are new after it, and
-shops whose orders are all cancelled."""
+"""Exercise `fix` of lesson 9: what is special are savepoints before and after everything, shops that are new after it,
+and shops whose orders are all cancelled."""
 
 from __future__ import annotations
 
@@ -190,8 +190,8 @@ def _wrong(job: Job, rows: Sequence[Order], read: int) -> tuple[str, str, str] |
         revenue = found.get(shop)
         if revenue == before + after or (revenue is None and not counts):
             continue
-        told = f"the savepoint was taken after {read} orders, when {shop or 'the shop without a name'} had {before} cents. "
-        told += f"At the end it has {revenue}; correct is {before} + {after} = {before + after}."
+        told = f"the savepoint was taken after {read} orders, when {shop or 'the shop without a name'} had {before} "
+        told += f"cents. At the end it has {revenue}; correct is {before} + {after} = {before + after}."
         violated, why = _reason(revenue, shop, before, after, rows[read:])
         return violated, f"{told}{why}", shop
     return None

@@ -1,4 +1,5 @@
-"""Exercise `hashtags` of lesson 1: what is special is a tag that occurs several times in a post, and one that does not begin a word."""
+"""Exercise `hashtags` of lesson 1: what is special is a tag that occurs several times in a post, and one that does
+not begin a word."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Exercise `matched` of lesson 10: what is special is a purchase at the time of the view, and one after exactly ten minutes."""
+"""Exercise `matched` of lesson 10: what is special is a purchase at the time of the view, and one after exactly
+ten minutes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -61,7 +63,7 @@ _SPECIAL = (
 )
 
 
-def _table(rows: list[tuple[str, str, int, float]], number: str) -> pa.Table:
+def _table(rows: Sequence[tuple[str, str, int, float]], number: str) -> pa.Table:
     return pa.table(
         {
             "user": pa.array([row[0] for row in rows], pa.string()),

@@ -1,4 +1,5 @@
-"""Exercise `move` of lesson 12: what is special is a trip of exactly a minute, one at the end of a window, and members alone at a station."""
+"""Exercise `move` of lesson 12: what is special is a trip of exactly a minute, one at the end of a window, and members
+alone at a station."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Exercise `scores` of lesson 4: what is special is a tap that comes exactly 90 seconds late, and a result that must leave by then."""
+"""Exercise `scores` of lesson 4: what is special is a tap that comes exactly 90 seconds late, and a result that must
+leave by then."""
 
 from __future__ import annotations
 

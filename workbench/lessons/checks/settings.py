@@ -90,7 +90,7 @@ def _start(answer: dict[str, Any], rate: int) -> Job:
 
 
 def _run(answer: dict[str, Any], rate: int) -> tuple[Job, dict[str, int]]:
-    """The job at its end, and the steps before the first order that is too slow and the first buffer that is too small."""
+    """The job at its end, and the steps before the first order that is too slow and the first small buffer."""
     job = _start(answer, rate)
     driver = job.stepper.driver
     steps = {"slow": 0, "small": 0}
@@ -121,5 +121,6 @@ JUDGE: Judge = program(
     [partial(at_rate, rate) for rate in RATES],
     judge,
     2,
-    f"runs at rates from {RATES[0]} to {RATES[-1]}: 99 of 100 orders within 20 ms, and at most a buffer for four orders.",
+    f"runs at rates from {RATES[0]} to {RATES[-1]}: 99 of 100 orders within 20 ms, and at most a buffer for four "
+    "orders.",
 )

@@ -1,4 +1,5 @@
-"""Exercise `visits` of lesson 3: what is special is a silence of exactly ten minutes, and a late click between two visits."""
+"""Exercise `visits` of lesson 3: what is special is a silence of exactly ten minutes, and a late click between two
+visits."""
 
 from __future__ import annotations
 

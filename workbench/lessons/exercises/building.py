@@ -70,9 +70,9 @@ def _check_no_runs(before: dict[str, Any]) -> None:
     if ran:
         raise ViolatedError(
             _PIPELINE,
-            "the function runs a job itself, by `collect()`, `show()` or `run()`, and computes with its rows in Python. "
-            "Such a program sees only records that are there already, and loses what it knows in a failure. Return a "
-            "stream that is made of operators; the check runs it.",
+            "the function runs a job itself, by `collect()`, `show()` or `run()`, and computes with its rows in "
+            "Python. Such a program sees only records that are there already, and loses what it knows in a failure. "
+            "Return a stream that is made of operators; the check runs it.",
         )
 
 

@@ -48,7 +48,7 @@ class Called:
         for method in methods:
             if not hasattr(answer, wanted := method.partition("(")[0]):
                 raise ViolatedError(kind, f"the class has no method {wanted!r}; it needs {' and '.join(methods)}")
-        self.calls = [] if beside is None else beside.calls
+        self.calls: list[str] = [] if beside is None else beside.calls
         self.calls.append(f"{name} = {getattr(answer, '__name__', 'answer')}({_told(arguments)})")
         self.name = name
         try:

@@ -41,8 +41,8 @@ class MissingAnswerError(Exception):
 
 
 Judge = Callable[[Any, int | None], str]
-"""Judges an answer, given a seed that the notebook does not show; with None on the fixed inputs alone, which are part of
-every attempt. Returns what was checked, in one sentence.
+"""Judges an answer, given a seed that the notebook does not show; with None on the fixed inputs alone, which are part
+of every attempt. Returns what was checked, in one sentence.
 
 Raises `ViolatedError` or `MissingAnswerError`.
 """

@@ -52,8 +52,9 @@ def first_wrong_step(run: Run, oracle: Oracle, keys: Sequence[str], *, final: bo
     if doubled := there - wanted if not final else None:
         return max(each.step for each, row in emitted if row in doubled)
     missing = wanted - there
-    row = next((row for row in wanted if row in missing), None)
-    return None if row is None else _last_record_of(row, wanted[row], run, oracle, columns)
+    for row in missing:
+        return _last_record_of(row, wanted[row], run, oracle, columns)
+    return None
 
 
 def _last_record_of(row: Any, count: int, run: Run, oracle: Oracle, columns: Sequence[str]) -> int | None:

@@ -36,8 +36,8 @@ class PipelineCheck:
         keys: columns that identify a row of the result.
         final: whether only the last row of each key counts, as in a rolling aggregate.
         lookalikes: typical mistakes: (oracle of the wrong result, sentence that explains the mistake).
-        families: the same for mistakes with a duration: it is taken from the answer's operators, and replaces the ``{}``
-            of the sentence.
+        families: the same for mistakes with a duration: it is taken from the answer's operators, and replaces the
+            ``{}`` of the sentence.
         properties: further properties.
         settings: of the runs.
         drawn: for each run on drawn inputs, the number of rows and of failures.

@@ -55,7 +55,7 @@ def _tried(trial: Callable[..., None], memory: Memory, *arguments: Any) -> Viola
         return _with_memory(violated, memory)
     except MissingAnswerError:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a program raises is its failure
         return failing(error)
     finally:
         memory.reset()

@@ -134,8 +134,8 @@ def _far_off(answer: float, measured: float) -> str:
         return ""
     more = "large" if answer > measured else "small"
     return (
-        f" Your number is about {times:,.0f} times too {more}: that is no matter of a wrong guess, but of another picture. "
-        "Which factor is missing in it, or which unit?"
+        f" Your number is about {times:,.0f} times too {more}: that is no matter of a wrong guess, but of another "
+        "picture. Which factor is missing in it, or which unit?"
     )
 
 
