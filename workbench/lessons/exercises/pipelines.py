@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.lessons.exercises.building import Streams, try_out
 from workbench.lessons.exercises.exercise import MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.memory import Memory
 from workbench.lessons.exercises.moments import Oracle, first_wrong_step
 from workbench.lessons.exercises.own_numbers import told
 from workbench.lessons.exercises.rows import Row, difference, latest, no_column
@@ -61,7 +62,11 @@ class PipelineCheck:
             raise MissingAnswerError("there is no function yet")
         if not callable(answer):
             raise ViolatedError("a function", f"the answer is {type(answer).__name__}, not a function")
-        try_out(answer, self.streams, self.edges[0])
+        memory = Memory([answer])
+        try:
+            try_out(answer, self.streams, self.edges[0])
+        finally:
+            memory.reset()
         running = Answer(answer, self.streams, self.settings)
         longer = partial(self._drawn, running, seed, 1, 80, 0)
         for tables in self.edges:

@@ -50,18 +50,20 @@ def time_limit(seconds: float) -> Iterator[None]:
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     end, most = time.monotonic() + seconds, _memory() + MEMORY_MAX
+    over = False
 
     def ring(*_: object) -> None:
-        if time.monotonic() >= end or _memory() > most:
+        if not over and (time.monotonic() >= end or _memory() > most):
             raise TooLongError
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, min(seconds, AGAIN_S), AGAIN_S)
+    timer = signal.setitimer(signal.ITIMER_REAL, min(seconds, AGAIN_S), AGAIN_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        over = True  # first of all: a signal may be on its way
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
 
 
 def _memory() -> int:
