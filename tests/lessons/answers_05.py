@@ -147,6 +147,16 @@ def by_map(readings):
     return readings.with_columns(one="1").key_by("one").process(compare, SCHEMA, state=state)
 
 
+def for_an_hour(readings):
+    state = {"last": wb.state.ValueState(pa.int64(), ttl="1h")}
+
+    def compare(record, state):
+        before, state.last = state.last, record["celsius"]
+        return record if risen(before, record["celsius"]) else None
+
+    return readings.key_by("sensor").process(compare, SCHEMA, state=state)
+
+
 noted = []
 
 
@@ -181,6 +191,7 @@ WRONG = {
         ),
         "in the function": (in_an_attribute, "the attribute `last` of the function `compare`"),
         "collected": (from_rows, "runs a job itself"),
+        "for an hour": (for_an_hour, "After 60 minutes your state forgets a reading"),
         "from zero": (from_zero, "so it is not an alarm"),
         "zero is nothing": (judged(lambda before, now: bool(before) and now - before > 5), "celsius = 6"),
         "in the object": (

@@ -4,6 +4,7 @@ two readings."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,6 +15,8 @@ from workbench.lessons.exercises.exercise import Judge
 from workbench.lessons.exercises.pipelines import PipelineCheck
 
 RISE = 5
+PAUSE_S = 1_000_000
+"""Between two readings, on the virtual clock: a sensor may be silent for long."""
 
 
 def readings(chance: Random, rows: int) -> tuple[pa.Table]:
@@ -98,10 +101,22 @@ def _quiet(table: pa.Table) -> Any:
     return found
 
 
+def _forgetful(ttl_us: int, table: pa.Table) -> Any:
+    """As if a reading were forgotten after some time."""
+    last: dict[str, tuple[int, int]] = {}
+    found = []
+    for place, row in enumerate(table.to_pylist()):
+        when, before = last.get(row["sensor"], (place, row["celsius"]))
+        if (place - when) * PAUSE_S * 1_000_000 < ttl_us and row["celsius"] - before > RISE:
+            found.append({"sensor": row["sensor"], "number": row["number"], "celsius": row["celsius"]})
+        last[row["sensor"]] = place, row["celsius"]
+    return found
+
+
 JUDGE: Judge = PipelineCheck(
     EDGES,
     readings,
-    lambda table: (Stream.from_table(table).with_parallelism(1),),
+    lambda table: (Stream.from_table(table, rate=1 / PAUSE_S).with_parallelism(1),),
     alarms,
     keys=("sensor", "number"),
     settings={"parallelism": 1},  # several subtasks before a key would change the order of the readings
@@ -127,6 +142,12 @@ JUDGE: Judge = PipelineCheck(
         (
             lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - earlier[0] > RISE),
             "This compares with the first reading, not with the previous one.",
+        ),
+    ),
+    families=(
+        (
+            lambda ttl_us: partial(_forgetful, ttl_us),
+            "After {} your state forgets a reading; a sensor may be silent for longer.",
         ),
     ),
 )

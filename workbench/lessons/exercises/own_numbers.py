@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -34,8 +35,13 @@ def told(duration_us: int) -> str:
 
 
 def _collect(spec: Any, found: dict[int, None], depth: int) -> None:
+    if isinstance(spec, Mapping):
+        for each in spec.values():
+            _collect(each, found, depth + 1)
     if depth > 4 or not is_dataclass(spec):
         return
+    if isinstance(ttl_us := getattr(spec, "ttl_us", None), int):
+        found[ttl_us] = None
     for field in fields(spec):
         value = getattr(spec, field.name, None)
         if field.name.endswith("_us") and isinstance(value, int) and not isinstance(value, bool):
