@@ -41,7 +41,7 @@ _SMALL = (
     _messages(2, {0: [1], 1: [2]}),
     _messages(3, {0: [1, 2, 3]}),
     _messages(4, {0: [1, 2], 2: [3]}),
-    [*_messages(0, {0: [1]}), *_messages(7, {})],  # two roots
+    [*_messages(0, {0: [1]}), *_messages(1, {})],  # two roots
 )
 
 
