@@ -121,7 +121,7 @@ class Attack:
         plan = self._plan
         self._source.create_input(plan.source, plan.seed)
         for sink in plan.sinks:
-            self._system_of(sink).create_output(sink, plan.seed)
+            self._system_of(sink).create_output(sink, plan.seed, COLUMNS[self._shape_of(sink)])
         files = self._source.relay is None
         before = plan.rows if files else plan.before
         if before:

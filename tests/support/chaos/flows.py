@@ -25,7 +25,7 @@ APPENDING: dict[str, Callable[[str, int], Any]] = {
     "nats": lambda place, number: wb.NatsSink(place, f"out-{number}", f"out-{number}.rows", delivery="exactly-once"),
     "nats-at-least-once": lambda place, number: wb.NatsSink(place, f"out-{number}", f"out-{number}.rows"),
     "redis": lambda place, number: wb.RedisSink(place, f"out-{number}"),
-    "postgresql": lambda place, number: wb.SqlSink(place, f"out_{number}"),
+    "postgresql": lambda place, number: wb.SqlSink(place, f"out_{number}", create=False),
     "parquet": lambda place, number: wb.ParquetSink(f"{place}/out-{number}"),
     "csv": lambda place, number: wb.FileSink(f"{place}/out-{number}", "csv"),
     "json": lambda place, number: wb.FileSink(f"{place}/out-{number}", "json"),

@@ -22,6 +22,7 @@ from .messages import message, read_message, read_texts
 from .rows import KEYS, Row, change, row
 from .systems import System, by_part
 
+_TYPES = {int: "BIGINT", str: "TEXT"}
 _GHOSTS = range(9_000_000, 9_000_003)
 """Rows of a transaction that never commits."""
 
@@ -43,6 +44,11 @@ class PostgresSystem(System):
         if kind == "postgresql-log":
             self._execute(f"CREATE PUBLICATION publication_{number} FOR TABLE {table}")
         self._inputs.add(table)
+
+    def create_output(self, kind: str, number: int, columns: Mapping[str, type]) -> None:
+        if kind == "postgresql":
+            names = ", ".join(f"{name} {_TYPES[type_]}" for name, type_ in columns.items())
+            self._execute(f"CREATE TABLE out_{number} ({names}, arrival BIGSERIAL)")  # rows fill gaps in older pages
 
     def drop(self, kind: str, number: int) -> None:
         self._inputs.discard(f"in_{number}")
@@ -69,9 +75,7 @@ class PostgresSystem(System):
                     self._execute(f"DELETE FROM {table} WHERE id = {other}")
 
     def found(self, kind: str, number: int, columns: Mapping[str, type]) -> list[Found]:
-        table, order = (
-            (f"out_{number}", "xmin::text::bigint, ctid") if kind == "postgresql" else (f"last_{number}", "1")
-        )
+        table, order = (f"out_{number}", "arrival") if kind == "postgresql" else (f"last_{number}", "1")
         if self._execute(f"SELECT to_regclass('{table}')::text") == [(None,)]:
             return []
         names = list(columns)

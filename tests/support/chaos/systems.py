@@ -46,8 +46,10 @@ class System(ABC):
     def create_input(self, kind: str, number: int) -> None:  # noqa: B027  most need nothing
         """Create an input."""
 
-    def create_output(self, kind: str, number: int) -> None:  # noqa: B027  most need nothing
-        """Create an output."""
+    def create_output(  # noqa: B027  most need nothing
+        self, kind: str, number: int, columns: Mapping[str, type]
+    ) -> None:
+        """Create an output; see `found`."""
 
     def drop(self, kind: str, number: int) -> None:  # noqa: B027  most need nothing
         """Drop what would burden later runs."""
@@ -129,7 +131,7 @@ class KafkaSystem(System):
     def create_input(self, kind: str, number: int) -> None:
         self._server.topic(PARTS, f"in-{number}")
 
-    def create_output(self, kind: str, number: int) -> None:
+    def create_output(self, kind: str, number: int, columns: Mapping[str, type]) -> None:
         self._server.topic(PARTS, f"out-{number}")
 
     def feed(self, kind: str, number: int, numbers: range) -> None:
@@ -157,7 +159,7 @@ class NatsSystem(System):
         for part in range(PARTS):
             self._server.stream(f"in-{number}-{part}")
 
-    def create_output(self, kind: str, number: int) -> None:
+    def create_output(self, kind: str, number: int, columns: Mapping[str, type]) -> None:
         self._server.stream(f"out-{number}")
 
     def feed(self, kind: str, number: int, numbers: range) -> None:
