@@ -63,7 +63,7 @@ def leave(monkeypatch: pytest.MonkeyPatch) -> Callable[[System], None]:
 @pytest.mark.parametrize("sink", ["kafka", "redis", "nats"])
 def test_the_check_before_a_start_waits_for_the_server(sink: str, leave: Callable[[System], None]) -> None:
     with MAKE[sink]() as system:
-        system.create_output(sink, 0)
+        system.create_output(sink, 0, COLUMNS["rows"])
         leave(system)
         APPENDING[sink](system.place, 0).check_fresh(SinkContext("job", "sink", pa.schema(SCHEMA)))
 
@@ -76,7 +76,7 @@ def test_a_job_starts_and_resumes_as_soon_as_its_server_answers(
     kind = sink.partition("-")[0]
     with MAKE[kind]() as system:
         system.create_input(kind, 0)
-        system.create_output(sink, 0)
+        system.create_output(sink, 0, COLUMNS["rows"])
 
         def run(*, bounded: bool) -> wb.types.Job:
             end = End(kind, system.place)

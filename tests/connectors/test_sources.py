@@ -207,7 +207,7 @@ def test_a_failing_generator_is_named() -> None:
         raise KeyError("lost")
 
     (reader,) = readers(GeneratorSource(broken, SCHEMA, limit=5), 1)
-    with pytest.raises(RecordError, match=r"broken failed for rows 0 to 0: KeyError: 'lost'"):
+    with pytest.raises(RecordError, match=r"'broken' failed for row 0: KeyError: 'lost'"):
         reader.poll(10)
 
 

@@ -57,7 +57,7 @@ class Auditor:
         self.fed = 0
         source.create_input(name, number)
         for sink in SINKS[name]:
-            target.create_output(sink, number)
+            target.create_output(sink, number, COLUMNS["rows"])
 
     def feed(self) -> None:
         self._source.feed(self._name, self._number, range(self.fed, self.fed + ROWS_AT_ONCE))
