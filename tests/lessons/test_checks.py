@@ -115,6 +115,13 @@ def test_a_program_without_an_end_gets_a_sentence(function: Any, monkeypatch: py
     assert lesson.check("hashtags", answers_01.by_flat_map).passed, "the next check is not disturbed"
 
 
+def test_memory_that_was_given_back_does_not_count() -> None:
+    large = b"x" * (1 << 28)
+    before = limits._memory()
+    del large
+    assert limits._memory() < before - (1 << 27)
+
+
 @pytest.mark.slow
 def test_a_program_that_fills_the_memory_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MEMORY_MAX", 1 << 26)

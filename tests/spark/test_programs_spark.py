@@ -47,7 +47,7 @@ def test_what_readme_docs_notebooks_and_lessons_show_is_the_same_on_spark(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     found = pipelines(flights_log, tmp_path)
-    assert len(found) == 80
+    assert len(found) == 85
     refused = {
         name: each.reason
         for name, pipeline in found.items()

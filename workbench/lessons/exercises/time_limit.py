@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from workbench.packages import needed
 from workbench.raised import EndedFromOutside
 
 AGAIN_S = 0.2
@@ -67,11 +67,8 @@ def _alarm(seconds: float) -> Iterator[None]:
 
 
 def _memory() -> int:
-    """The largest size of this process so far, in bytes."""
-    import resource  # Unix only
-
-    unit = 1 if sys.platform == "darwin" else 1_024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    """The size of this process now, in bytes."""
+    return int(needed("psutil", "the limit of memory").Process().memory_info().rss)
 
 
 @contextmanager
