@@ -35,7 +35,7 @@ from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext
 
 MB = 1 << 20
-TIMES = 40
+TIMES = 160
 ADDRESS_SPACE = 6 << 30
 SCHEMA = pa.schema([("id", pa.int64())])
 WIDE = pa.schema([("id", pa.list_(pa.struct({f"c{n}": pa.int64() for n in range(100)})))])
