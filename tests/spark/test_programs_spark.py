@@ -20,7 +20,6 @@ BY_CLOCK = {"lesson-2-0-0", "lesson-2-11-0", "lesson-12-2-1"}
 BY_ORDER = {"lesson-9-0-0", "lesson-9-1-0", "lesson-9-3-0", "lesson-9-5-0", "lesson-9-10-0"}
 """Running sums of a key depend on the order in which channels are read, so the last ones are compared."""
 NOT_COMPARED = {
-    "gallery-9-0": "beside all the others its timer fires behind the batch; alone, on Spark too, it fires in time",
     "lesson-4-1-0": "which records are late depends on how many are read at a time",
     "lesson-4-7-0": "which records are late depends on how many are read at a time",
     "lesson-7-5-0": "it tells of records that overtake each other, which they do in two subtasks",

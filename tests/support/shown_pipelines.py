@@ -113,13 +113,17 @@ def _unpaced(patch: pytest.MonkeyPatch) -> None:
 
 
 def in_one(pipelines: Mapping[str, Pipeline]) -> Pipeline:
-    """All of them, each sink as a table of its own, without uids and parallelism that some have twice."""
+    """All of them, each sink as a table of its own, without uids that some have twice.
+
+    What is made for one subtask, as an order of records across the splits of a source demands, keeps it.
+    """
     known: dict[Node, Node] = {}
 
     def plain(node: Node) -> Node:
         if node not in known:
             inputs = tuple(replace(each, node=plain(each.node)) for each in node.inputs)
-            known[node] = replace(node, inputs=inputs, uid=None, parallelism=None, slot_sharing_group=None)
+            one = 1 if node.parallelism == 1 else None
+            known[node] = replace(node, inputs=inputs, uid=None, parallelism=one, slot_sharing_group=None)
         return known[node]
 
     sinks = []
