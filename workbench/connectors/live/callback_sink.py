@@ -20,7 +20,9 @@ from workbench.raised import PASSING, described
 class CallbackSink(Sink):
     """Calls ``function(batch)`` with every record batch; after a recovery rows may be delivered again.
 
-    Source: D1: at least once, in Flink's terms; with idempotent calls the effect is exactly once.
+    Source: D1: at least once, in Flink's terms; with idempotent calls the effect is exactly once, but not for a
+    changelog: the repeated run may combine a group's first and last row into nothing, and what the function was given
+    before the failure is then not taken back. `SqlSink` and `RedisSink` take it back.
 
     Args:
         function: takes a `pyarrow.RecordBatch`; each subtask calls it from one of the job's threads.
