@@ -1,12 +1,11 @@
 """Tasks whose step does not end: a call of a user's function, a sink or a source has not returned.
 
 A call cannot be ended from outside. But the job can report which one it is, and make it raise as soon as it returns to
-Python, as Flink's cancellation interrupts a task.
+Python.
 """
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 from collections.abc import Iterable
@@ -25,11 +24,6 @@ LONG_WRITE_US = 10_000_000
 
 class LeftBehind(EndedFromOutside):
     """Raised on a thread that was left behind; not an Exception, so that a function's retries do not catch it."""
-
-
-def interrupt(thread: int) -> None:
-    """Make the thread of this identity, which must not have ended, raise `LeftBehind` when it next runs Python code."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(LeftBehind))
 
 
 def told(tasks: Iterable[Task], now_us: int) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from workbench.drivers.contract.crowd import CROWD
-from workbench.drivers.contract.stalls import LeftBehind, interrupt
+from workbench.drivers.contract.interrupting import interrupt
+from workbench.drivers.contract.stalls import LeftBehind
 from workbench.drivers.contract.turns import Turn, Turnstile
 from workbench.drivers.live.looking import Looking
 from workbench.drivers.live.precise_timers import wake_precisely
@@ -156,15 +157,14 @@ class SlotThread:
 
     def leave_behind(self, thread: threading.Thread) -> tuple[Task, ...]:
         """Stop waiting for `thread`, which runs this slot; returns its tasks, which the thread closes itself when it
-        ends. It
-        does no further work: what it was told to commit, the next run commits."""
+        ends. It does no further work: what it was told to commit, the next run commits."""
         with self._last_words:
             if self._over or thread.ident is None:
                 return ()
             self._left = self.tasks
             for task in self._left:
                 task.mailbox.clear()
-            interrupt(thread.ident)
+            interrupt(thread.ident, LeftBehind)
             return self._left
 
     def leave(self) -> None:

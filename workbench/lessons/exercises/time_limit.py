@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from workbench.drivers.contract.interrupting import interrupt
 from workbench.packages import needed
 from workbench.raised import EndedFromOutside
 
@@ -78,20 +77,27 @@ def _raised_by_a_thread(seconds: float) -> Iterator[None]:
 
     def watch() -> None:
         while not over.wait(max(AGAIN_S, end - time.monotonic())):
-            _raise_in(mine, TooLongError)
+            interrupt(mine, TooLongError)
 
+    watcher = threading.Thread(target=watch, name="time limit", daemon=True)
     try:
-        threading.Thread(target=watch, name="time limit", daemon=True).start()
+        watcher.start()
     except RuntimeError:  # a browser has no threads
         yield
         return
     try:
         yield
     finally:
-        over.set()
-        _raise_in(mine, None)
+        _end(watcher, over)
 
 
-def _raise_in(thread: int, kind: Any) -> None:
-    """Raise an exception in a thread, or with None take back one that it has not noticed yet."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None if kind is None else ctypes.py_object(kind))
+def _end(watcher: threading.Thread, over: threading.Event) -> None:
+    """Let no exception come after the block, which has ended in time or by the exception that it let through."""
+    while True:
+        try:
+            over.set()
+            watcher.join()
+            interrupt(None)
+        except TooLongError:
+            continue
+        return
