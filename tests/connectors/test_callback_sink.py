@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from sink_job import SCHEMA, NoOutput, rows
 
+import workbench as wb
 from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.live.print_sink import PrintSink
 from workbench.elements import Int64s, Records
@@ -94,3 +95,22 @@ def test_a_negative_limit_is_refused() -> None:
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(SettingError, match="CallbackSink got 'print'"):
         CallbackSink("print")  # type: ignore[arg-type]
+
+
+def test_after_a_failure_rows_come_again_and_none_is_missing() -> None:
+    seen: list[int] = []
+
+    def take(batch: pa.RecordBatch) -> None:
+        before = len(seen)
+        seen.extend(batch["n"].to_pylist())
+        if before < 50 <= len(seen):
+            raise ConnectionError("gone")
+
+    numbers = wb.Stream.from_table(pa.table({"n": range(100)})).with_parallelism(1)
+    job = numbers.sink_to(wb.CallbackSink(take)).run(
+        "again", buffer_size=10, checkpoint_interval="disabled", restart=wb.restart.fixed_delay(1, "1ms")
+    )
+    assert job.wait("60s") == "FINISHED"
+    first = seen.index(0, 1)
+    assert first >= 50
+    assert (seen[:first], seen[first:]) == (list(range(first)), list(range(100)))

@@ -1,4 +1,4 @@
-"""What the pages promise about failures: each sentence with the tests that show it."""
+"""What pages and docstrings of public names promise about failures: each sentence with the tests that show it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from test_docstrings import names
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +19,7 @@ class Shown:
     """A promise.
 
     Attributes:
-        page: that makes it.
+        page: that makes it; or a public name, whose docstring does.
         sentences: its words; lines are joined.
         tests: each as ``file::function`` below ``tests``.
     """
@@ -322,6 +323,182 @@ SHOWN = (
         ),
     ),
 )
+SAID_OF_NAMES = (
+    Shown(
+        "CallbackSink",
+        ("at least once, in Flink's terms; with idempotent calls the effect is exactly once, but not for a changelog",),
+        (
+            "connectors/test_callback_sink.py::test_after_a_failure_rows_come_again_and_none_is_missing",
+            "operators/test_changelogs.py::test_a_batch_changes_a_group_at_most_once",
+        ),
+    ),
+    Shown(
+        "FileSink",
+        ("The files with these names hold the committed rows, at every moment", "exactly once, by Flink's two-phase"),
+        ("connectors/test_file_sink.py::test_crash_points",),
+    ),
+    Shown(
+        "ParquetSink",
+        ("exactly once, by Flink's two-phase commit",),
+        (
+            "connectors/test_parquet_sink.py::test_crash_points",
+            "connectors/test_parquet_sink.py::test_a_crash_between_two_renames",
+            "system/test_kills.py::test_what_is_committed_is_there_once_however_often_the_process_is_killed",
+        ),
+    ),
+    Shown(
+        "TableSink",
+        ("exactly once; rows are visible when the checkpoint that ends their epoch is complete",),
+        (
+            "connectors/test_table_sink.py::test_crash_points",
+            "connectors/test_table_sink.py::test_rows_are_invisible_before_completion_and_ordered_after",
+        ),
+    ),
+    Shown(
+        "Job.table",
+        ("rows become visible once the checkpoint that ends their epoch is complete, each exactly once",),
+        (
+            "connectors/test_table_sink.py::test_crash_points",
+            "connectors/test_table_sink.py::test_rows_are_invisible_before_completion_and_ordered_after",
+        ),
+    ),
+    Shown(
+        "KafkaSink",
+        (
+            '``"at-least-once"``: rows are sent as they arrive and acknowledged before each checkpoint; after a '
+            "failure, rows since the last checkpoint are sent again.",
+            '``"exactly-once"``: the rows since the last barrier are part of the checkpoint, and sent when it is '
+            "complete.",
+            "exactly once; Pravega's writers",
+        ),
+        (
+            "connectors/test_kafka_sink.py::test_a_crash_at_any_moment_keeps_the_guarantee",
+            "connectors/test_kafka_sink.py::test_what_a_crash_in_the_middle_of_the_commits_leaves_is_completed",
+            KILLS,
+        ),
+    ),
+    Shown(
+        "KafkaSink",
+        (
+            '``"transactions"``: as ``"exactly-once"``, and the rows of each checkpoint are one transaction: readers '
+            "with ``isolation.level=read_committed`` see all of them or none, and a replaced process is fenced.",
+        ),
+        (
+            "connectors/test_kafka_transactions.py::test_a_kill_at_any_call_loses_and_doubles_nothing",
+            "connectors/test_kafka_transactions.py::test_random_orders_of_kills_rescales_and_timeouts",
+        ),
+    ),
+    Shown(
+        "NatsSink",
+        (
+            '``"exactly-once"``: the rows since the last barrier are part of the checkpoint, and published when it is '
+            "complete, with their writer, epoch and number as the ID.",
+            "exactly once; JetStream's message deduplication",
+        ),
+        ("connectors/test_nats_sink.py::test_a_crash_at_any_record_keeps_the_guarantee", KILLS),
+    ),
+    Shown(
+        "RedisSink",
+        (
+            "each row becomes an entry of a stream, exactly once: the rows since the last barrier are part of the "
+            "checkpoint, and when it is complete, they are added in one transaction together with its number",
+            "exactly once by a transaction together with its number",
+        ),
+        ("connectors/test_redis_sink.py::test_a_crash_at_any_record_keeps_the_guarantee", KILLS),
+    ),
+    Shown(
+        "SqlSink",
+        (
+            "Appending is exactly once: the rows since the last barrier are part of the checkpoint, and when it is "
+            "complete, they are committed in one transaction together with its number",
+            "exactly once by a transaction together with its number",
+        ),
+        (
+            "connectors/test_postgresql_sink.py::test_a_crash_at_any_record_keeps_the_guarantee",
+            "connectors/test_sql_sink.py::test_crash_points",
+        ),
+    ),
+    Shown(
+        "Stream.replay",
+        ("With parallelism 1, all records keep the order of arrival; with more, the records of a key keep it if the",),
+        (
+            "connectors/test_replay_order.py::test_one_subtask_reads_all_records_in_order",
+            "connectors/test_replay_order.py::test_the_records_of_a_key_keep_their_order_at_any_parallelism",
+            "connectors/test_replay_order.py::test_tuning_pausing_and_recovering_keep_the_order",
+        ),
+    ),
+    Shown(
+        "History.from_spark",
+        ("Then a replay keeps their order of arrival at any parallelism",),
+        ("connectors/test_replay_order.py::test_the_records_of_a_key_keep_their_order_at_any_parallelism",),
+    ),
+    Shown(
+        "Stream.record_to",
+        ("Records are committed with each checkpoint, exactly once.",),
+        ("api/test_recording_feeds.py::test_everything_after_the_restart_is_recorded_once",),
+    ),
+    Shown(
+        "Job.record",
+        ("for a source that can be read again, it has each of them exactly once.",),
+        ("api/test_recording_feeds.py::test_everything_after_the_restart_is_recorded_once",),
+    ),
+    Shown(
+        "Job.audit",
+        ("Empty while the checkpoints are taken exactly once.",),
+        (
+            "runtime/test_checkpoint_modes.py::test_at_least_once_counts_twice_what_came_too_early_and_says_how_much",
+            "simulation/test_audited_counts.py::test_counts_are_too_high_by_what_the_audit_says",
+        ),
+    ),
+    Shown(
+        "Job.stop",
+        ("Nothing is lost: a run with ``resume=True`` continues from the latest complete checkpoint",),
+        ("connectors/test_redis_sink.py::test_a_server_that_stays_away_fails_the_task_and_nothing_is_lost", KILLS),
+    ),
+    Shown(
+        "acks",
+        ("0: nothing is acknowledged or replayed (at most once).",),
+        ("runtime/test_acks.py::test_without_ackers_nothing_is_replayed_and_records_are_lost",),
+    ),
+    Shown(
+        "register_fault_tolerance",
+        ("exactly once, and at least once, as two policies of one runtime.",),
+        (
+            "runtime/test_checkpoint_modes.py::test_at_least_once_counts_twice_what_came_too_early_and_says_how_much",
+            "simulation/test_unaligned_simulation.py::test_at_least_once_loses_nothing_and_counts_twice_what_it_says",
+        ),
+    ),
+    *(
+        Shown(
+            name,
+            (
+                '``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nothing waits for a barrier, and after '
+                "a failure some records are counted twice",
+            ),
+            (
+                "system/test_main_job.py::test_failed_tasks_recover_to_the_same_results",
+                "runtime/test_checkpoint_modes.py::test_at_least_once_counts_twice_what_came_too_early_and_says_how_much",
+            ),
+        )
+        for name in ("Job.tune", "Pipeline.run", "Stepper.fork")
+    ),
+    Shown(
+        "Pipeline.run",
+        (
+            '``"exactly-once"`` or ``"at-least-once"``: a pipeline with a source or sink that cannot guarantee it is '
+            "rejected.",
+        ),
+        ("api/test_guarantee.py::test_one_sink_that_does_not_wait_is_enough",),
+    ),
+    *(
+        Shown(
+            name,
+            ("in the order of arrival",),
+            ("operators/test_windows.py::test_any_run_gives_what_the_model_gives",),
+        )
+        for name in ("keep_last", "WindowedStream.apply")
+    ),
+)
 _PROMISING = re.compile(
     r"(exactly|at most)[ -]once|at least once(?! a second)|never lost|without loss|order of arrival"
     r"|\b(nothing|none|no (record|row|message|result|change)s?) (is|are|was|were) (lost|skipped|doubled|duplicated)",
@@ -353,9 +530,17 @@ def collected_in(file: str) -> frozenset[str]:
     )
 
 
-@pytest.mark.parametrize("shown", SHOWN, ids=[f"{at}-{each.page.rpartition('/')[2]}" for at, each in enumerate(SHOWN)])
+@cache
+def docstrings() -> dict[str, str]:
+    """Of public names, without their examples."""
+    return {name: re.split(r"\n\s*Examples?:", of.text)[0] for name, of in names().items()}
+
+
+@pytest.mark.parametrize(
+    "shown", [*SHOWN, *SAID_OF_NAMES], ids=lambda shown: f"{shown.page.rpartition('/')[2]}: {shown.sentences[0][:40]}"
+)
 def test_a_promise_is_made_and_has_its_tests(shown: Shown) -> None:
-    text = of_one_line((ROOT / shown.page).read_text())
+    text = of_one_line((ROOT / shown.page).read_text() if shown in SHOWN else docstrings()[shown.page])
     assert [sentence for sentence in shown.sentences if sentence not in text] == [], shown.page
     for each in shown.tests:
         file, _, name = each.partition("::")
@@ -374,4 +559,17 @@ def test_every_promise_of_a_page_is_in_the_table() -> None:
                 unit = unit.replace(each, "")
             if found := _PROMISING.search(unit):
                 unknown.append(f"{page}: {unit[max(0, found.start() - 80) : found.end() + 80]}")
+    assert unknown == []
+
+
+def test_every_promise_of_a_public_docstring_is_in_the_table() -> None:
+    unknown: list[str] = []
+    for name, text in docstrings().items():
+        told = of_one_line(text).replace('as users write it, ``checkpoint_mode="exactly-once"``', "")
+        for shown in SAID_OF_NAMES:
+            if shown.page == name:
+                for each in shown.sentences:
+                    told = told.replace(each, "")
+        if found := _PROMISING.search(told):
+            unknown.append(f"{name}: {told[max(0, found.start() - 80) : found.end() + 80]}")
     assert unknown == []

@@ -46,10 +46,10 @@ class SqlSink(RowSink):
     have the same name, the second one is always refused, because their rows would be mixed.
 
     Upserts are written as rows arrive, at least once a second, and before each checkpoint: readers need not wait for
-        checkpoints. After a failure, rows are written again, so readers can see an earlier row of a key for a while;
-        then every key has its correct row. The input must be partitioned by the keys. The changes of a changelog that
-        were written since the checkpoint are taken back first (table ``workbench_undo``), so a row that came and went
-        does not stay.
+    checkpoints. After a failure, rows are written again, so readers can see an earlier row of a key for a while; then
+    every key has its correct row. The input must be partitioned by the keys. The changes of a changelog that were
+    written since the checkpoint are taken back first (table ``workbench_undo``), so a row that came and went does not
+    stay.
 
     Source: D1: exactly once by a transaction together with its number; upserts are idempotent operations, as in E6.
 
