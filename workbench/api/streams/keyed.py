@@ -246,7 +246,8 @@ class KeyedStream(Hinting):
         A function whose result depends on that compares times itself, or its source has a watermark behind each record
         (``watermarks=wb.watermarks.punctuated("true")`` where times never decrease). Then a timer fires between two
         records of a source that runs in one task (``with_parallelism(1)``), with every setting; of several tasks the
-        slowest decides. In that case each record travels in a buffer of its own.
+        slowest decides. In that case each record travels in a buffer of its own. A job that continues an unaligned
+        checkpoint at another parallelism can fire the timers among the records in flight later.
 
         Source: Flink's ``KeyedProcessFunction``.
 
