@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from lesson_cells import LessonCells
 
@@ -118,6 +120,53 @@ def test_late_taps_count_at_full_speed_and_not_at_the_pace_of_life(capsys: pytes
     }
 
 
+@pytest.mark.slow
+def test_a_slow_source_counts_as_idle_unless_it_may_pause_for_longer() -> None:
+    cells = LessonCells("04")
+    cells.run("def seconds(", "def source(", "merging = ")
+    reader = cells["job"].stepper.scene().scene
+    assert sum(channel.target == cells["merging"]["task"] for channel in reader.channels) == 2, "it reads two channels"
+    held = cells.run("def results(", 'results(idle_after="200s")')
+    assert held[0] > 0 == held[1]
+
+
+# lesson 5 ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_dictionary_works_until_a_failure_and_an_attribute_does_not_work() -> None:
+    cells = LessonCells("05")
+    right = cells.run("class Steps(")
+
+    def moved(before: Callable[[Any, str], tuple[dict[str, int], str]]) -> Any:
+        class Kept(wb.functions.ProcessFunction):
+            def __init__(self) -> None:
+                self.places: dict[str, int] = {}
+
+            def process(self, record: Any, state: Any, ctx: Any) -> Any:
+                places, key = before(self, record["who"])
+                last, places[key] = places.get(key), record["place"]
+                return None if last is None else {"who": record["who"], "moved": abs(record["place"] - last)}
+
+        schema = {"who": pa.string(), "moved": pa.int64()}
+        walked = wb.Stream.from_table(cells["walks"]).key_by("who").process(Kept(), schema)
+        return walked.collect().to_pandas().to_dict("records")
+
+    assert moved(lambda it, who: (it.places, who)) == right.to_dict("records")
+    assert moved(lambda it, who: (vars(it), "place")) != right.to_dict("records")
+
+
+@pytest.mark.slow
+def test_a_job_goes_on_while_it_is_asked_all_the_time() -> None:
+    cells = LessonCells("05")
+    cells.run("def spoken(")
+    said = repr(cells.run("end = time.monotonic()"))
+    cells["live"].cancel()
+    assert len(cells["answers"]) > 10
+    assert cells["answers"] == sorted(cells["answers"])
+    assert cells["answers"][-1] > cells["answers"][0]
+    assert "b: It continues" in said
+
+
 # lesson 6 ------------------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +187,15 @@ def test_acknowledgements_count_twice_only_what_was_saved_before() -> None:
     assert min(saved.values()) > 0, "each account"
     assert set(unsaved.values()) == {0}
     assert max(none.values()) < 0, "lost with the task"
+
+
+def test_records_and_acknowledgements_travel_step_by_step() -> None:
+    cells = LessonCells("06")
+    first = cells.run("truth = ", 'until_told("is acknowledged")')
+    assert "Root 1 is acknowledged." in first.headline()
+    told = [cells.run("job.stepper.step().view").headline() for _ in range(8)]
+    for words in ("sent record", "sent the ids of root", "is acknowledged"):
+        assert any(words in each for each in told), words
 
 
 # lesson 7 ------------------------------------------------------------------------------------------------------------
@@ -210,3 +268,11 @@ def test_architectures_are_measured_with_the_same_settings_against_the_truth_of_
     assert exact == {"snapshots", "transactions", "micro-batches"}
     assert right_answer("08", "weakest", len(exact)) == "b"
     assert rows["acknowledgements"]["steps"] > rows["snapshots"]["steps"]
+
+
+def test_sources_wait_under_stop_the_world_only() -> None:
+    cells = LessonCells("08")
+    cells.run("def running(", "def job_of(")
+    said = repr(cells.run("def read_meanwhile("))
+    assert cells["read_meanwhile"]("snapshots") > 0
+    assert "Measured: 0. That is b" in said

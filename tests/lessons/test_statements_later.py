@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from lesson_cells import LessonCells
 
+import workbench as wb
 from workbench.lessons.course import plan_of
 from workbench.lessons.exercises.question import Choice
 from workbench.plan.arrival_order import unordered
@@ -52,6 +55,33 @@ def test_state_is_taken_over_only_with_its_uid_its_key_and_its_type(capsys: pyte
     assert not any(line.endswith("fits") for line in said)
     assert "keys or aggregates have changed" in said[0]
     assert "was int64 in it and is double" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("held", "letter"),
+    [([["1", "2"], ["3"], ["4"]], "b"), ([["1", "2"], ["3", "4"], []], "c"), ([["1", "2"], ["2"], ["1"]], "a")],
+)
+def test_rescaling_is_measured_by_where_each_key_is(held: list[list[str]], letter: str) -> None:
+    tasks = [
+        SimpleNamespace(name=f"count[{number}]", state=[(f"page {page}", "n=5") for page in pages])
+        for number, pages in enumerate(held)
+    ]
+    seen = SimpleNamespace(scene=SimpleNamespace(tasks=tasks))
+    cells = LessonCells("09")
+    cells.names["job"] = SimpleNamespace(stepper=SimpleNamespace(scene=lambda: seen))
+    assert f"The run shows {letter}:" in repr(cells.run("held = "))
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_continues_is_distinguished_from_one_that_begins_again() -> None:
+    cells = LessonCells("09")
+    cells.run("def first_version(", "job.faults.fail(coordinator=True)")
+    assert "The run shows b:" in repr(cells.run("undisturbed = "))
+    job = cells["start"](cells["first_version"](cells["orders"]()), "forgetful")
+    job.stepper.until("revenue > 1500", "revenue")
+    job.faults.fail(coordinator=True)  # before any checkpoint
+    cells.names["job"] = job
+    assert "The run shows a:" in repr(cells.run("undisturbed = "))
 
 
 def test_requests_are_about_as_many_as_keys_and_are_timed_without_the_start_of_the_job() -> None:
@@ -102,6 +132,35 @@ def test_the_changes_of_a_query_are_shown_with_their_kinds_and_make_its_table() 
     assert table == {row["auction"]: row["n"] for row in result}
     assert {row["$kind"] for row in shown} == {"+I", "-U", "+U"}
     assert answer("11", "changes", len(shown)) == "b"
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs", "alarms"),
+    [
+        ([(0, 0.5), (59, 900)], 1, 1),
+        ([(0, 0.5), (60, 900)], 0, 0),
+        ([(0, 0.5), (10, 900), (20, 900)], 1, 1),
+        ([(0, 0.5), (10, 20), (20, 900)], 1, 0),
+        ([(0, 0.5), (10, 0.6), (20, 900)], 2, 1),
+        ([(10, 900), (0, 0.5)], 1, 0),
+    ],
+)
+def test_a_pattern_and_the_function_differ_as_the_lesson_says(
+    rows: list[tuple[int, float]], pairs: int, alarms: int
+) -> None:
+    cells = LessonCells("11")
+    cells.run("payments = pa.table(")
+    times, amounts = zip(*rows, strict=True)
+    table = pa.table(
+        {
+            "card": ["a"] * len(rows),
+            "amount": [float(amount) for amount in amounts],
+            "ts": pa.array([at * 1_000_000 for at in times], pa.timestamp("us", "UTC")),
+        }
+    )
+    cells.names["cards"] = wb.Stream.from_table(table, event_time="ts", out_of_orderness="1min").key_by("card")
+    found = cells["cards"].match(cells["theft"], small="small.amount", large="large.amount").collect()
+    assert (len(found), len(cells.run("class SmallThenLarge("))) == (pairs, alarms)
 
 
 @pytest.mark.slow

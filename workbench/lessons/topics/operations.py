@@ -40,8 +40,11 @@ LESSON = LessonPlan(
             "coordinator",
             "The JobManager, which knows the graph, the checkpoints and the tasks, dies. What is left?",
             (
-                Option("Nothing: start again.", lambda state: state == "FAILED"),
-                Option("A standby takes over, using what is in durable storage.", lambda state: state == "FINISHED"),
+                Option("Nothing: the job begins again.", lambda what: what == "began again"),
+                Option(
+                    "What is in durable storage: another coordinator continues from there.",
+                    lambda what: what == "continued",
+                ),
             ),
             "The program, the checkpoints, and a pointer to the latest one are stored outside the JobManager.",
         ),

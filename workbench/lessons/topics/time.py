@@ -15,8 +15,8 @@ LESSON = LessonPlan(
         Choice(
             "tunnel",
             "Alice plays in the subway. She taps 5 times in the first minute; her phone is offline from second 30 to second "
-            "90, and 2 of the 5 taps arrive then. How many of her taps does a window over the arrival time count for the "
-            "first minute?",
+            "90, so 2 of the 5 taps arrive at second 90. How many of her taps does a window over the arrival time count "
+            "for the first minute?",
             (
                 Option("5", lambda n: n == 5),
                 Option("3", lambda n: n == 3),
