@@ -110,6 +110,13 @@ WRONG = {
             windowed(wb.session("10min"), trigger=wb.triggers.purging(wb.triggers.on_count(1))),
             "clicks = 1 occurs",
         ),
+        "less time for stragglers": (
+            lambda clicks: windowed(wb.session("10min"))(clicks.assign_timestamps("at", out_of_orderness="119s")),
+            "for user = gap the result is clicks = 1",
+        ),
+        "small letters": (
+            lambda clicks: windowed(wb.session("10min"))(clicks.with_columns(user="LOWER(user)")), "correct is clicks"
+        ),
         "only the last": (windowed(wb.session("10min"), evictor=wb.windows.keep_last(1)), "only one click"),
     },
 }  # fmt: skip

@@ -131,6 +131,11 @@ class Remainders(ByNumber):
         super().pay(payment % 256, account, cents)
 
 
+class LastDigits(WithASet):
+    def pay(self, payment, account, cents):
+        super().pay(str(payment)[-3:], account, cents)
+
+
 class NotZero(WithASet):
     def pay(self, payment, account, cents):
         if not payment or payment not in self.seen:
@@ -156,6 +161,7 @@ WRONG = {
         "a global variable": (InAGlobal, "the global variable `kept`"),
         "floating-point numbers": (Floating, "right values"),
         "remainders": (Remainders, "has"),
+        "three digits": (LastDigits, "no loss: after 5000 payments of 1 cent"),
         "0 is nothing": (NotZero, "counted"),
         "by amount": (
             ledger(lambda seen, n, account, cents: noted(seen, (account, cents))), "Two payments of the same amount"

@@ -168,6 +168,41 @@ class NoZero(Aligned):
         return super().barrier(channel) or None
 
 
+class OneOfEach(Aligned):
+    """One record of a channel can wait."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.last = {}
+
+    def record(self, channel, n):
+        if channel in self.blocked:
+            self.last[channel] = n
+        else:
+            self.total += n
+
+    def snapshot(self):
+        copy = self.total
+        self.total += sum(self.last.values())
+        self.last.clear()
+        self.blocked.clear()
+        return copy
+
+
+class DifferentOnes(Aligned):
+    """Equal records wait only once."""
+
+    def record(self, channel, n):
+        if channel not in self.blocked or n not in self.waiting:
+            super().record(channel, n)
+
+
+class ThreeChannels(Aligned):
+    def barrier(self, channel):
+        self.blocked.add(channel)
+        return self.snapshot() if len(self.blocked) == min(self.channels, 3) else None
+
+
 class FirstChannel(Aligned):
     """Does not block channel 0."""
 
@@ -222,6 +257,9 @@ WRONG = {
         "begins anew": (Resets, "because no barrier is missing"),
         "in the class": (InTheClass, "what do they share?"),
         "two channels": (TwoChannels, "not all channels have sent their barrier"),
+        "three channels": (ThreeChannels, "not all channels have sent their barrier"),
+        "one record waits": (OneOfEach, "because no barrier is missing"),
+        "equal records once": (DifferentOnes, "because no barrier is missing"),
         "no snapshot of 0": (NoZero, "no snapshot is returned"),
         "channel 0 flows": (FirstChannel, "records from behind a barrier"),
         "nothing below 0": (Positive, "snapshot"),

@@ -1,5 +1,8 @@
 """Right and wrong answers to the exercises of lesson 8."""
 
+from array import array
+from dataclasses import dataclass, field
+
 
 class Xor:
     def __init__(self):
@@ -153,6 +156,48 @@ class Slots(Sets):
     __slots__ = ("hidden",)
 
 
+@dataclass(slots=True)
+class Tree:
+    ids: set[int] = field(default_factory=set)
+
+
+class Trees(Xor):
+    """Keeps the ids in objects without a dictionary."""
+
+    def fold(self, root, created, processed):
+        self.sums.setdefault(root, Tree()).ids ^= {*created, *processed}
+        return not self.sums[root].ids
+
+
+class Arrays(Xor):
+    def fold(self, root, created, processed):
+        self.sums[root] = array("Q", {*self.sums.get(root, ())} ^ {*created, *processed})
+        return not self.sums[root]
+
+
+class Closures(Xor):
+    def fold(self, root, created, processed):
+        ids = self.sums.get(root, set)() ^ {*created, *processed}
+        self.sums[root] = lambda: ids
+        return not ids
+
+
+class ADictionary(dict):
+    """Is what it keeps."""
+
+    def begin(self, root, id):
+        return self.update(root, id, [])
+
+    def update(self, root, processed, created):
+        self[root] = self.get(root, set()) ^ {processed, *created}
+        return not self[root]
+
+
+class FewRoots(Xor):
+    def fold(self, root, created, processed):
+        return super().fold(root % 50, created, processed)
+
+
 class RootZero(Xor):
     def fold(self, root, created, processed):
         return super().fold(root or 1, created, processed)
@@ -193,6 +238,11 @@ WRONG = {
         "in the class": (InTheClass, "what do they share?"),
         "in a text": (Text, "a few bytes for each root"),
         "sets beside slots": (Slots, "a few bytes for each root"),
+        "sets in objects": (Trees, "a few bytes for each root"),
+        "sets in itself": (ADictionary, "a few bytes for each root"),
+        "arrays": (Arrays, "a few bytes for each root"),
+        "sets in functions": (Closures, "a few bytes for each root"),
+        "fifty roots": (FewRoots, "root "),
         "root 0 is nothing": (RootZero, "begin"),
         "in order": (FirstUpdate, "complete at the end"),
         "no methods": (dict, "no method 'begin'"),

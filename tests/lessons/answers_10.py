@@ -57,6 +57,9 @@ WRONG = {
         "a millisecond more": (between("0s", "600001ms"), "Your bound is 600.001 s"),
         "a millisecond less": (between("0s", "599999ms"), "Your bound is 599.999 s"),
         "a millisecond early": (between("-1ms", "10min"), "Your lower bound is -1 ms"),
+        "less time for stragglers": (
+            lambda views, buys: joined()(views.assign_timestamps("at", out_of_orderness="59s"), buys), "missing"
+        ),
         "one purchase a view": (
             lambda views, buys: joined()(views, buys).key_by("view").process(
                 lambda pair, state: None if state.seen else (setattr(state, "seen", True), pair)[1],

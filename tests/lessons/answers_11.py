@@ -39,6 +39,11 @@ WRONG = {
         "different bids": (query("auction, COUNT(DISTINCT price) AS bids, MAX(price) AS highest"), "missing"),
         "prices above 0": (query().replace("GROUP BY", "WHERE price > 0 GROUP BY"), "missing"),
         "auctions from 1": (query().replace("GROUP BY", "WHERE auction > 0 GROUP BY"), "missing"),
+        "at most three": (query(having="HAVING COUNT(*) BETWEEN 2 AND 3"), "missing"),
+        "prices below 100": (
+            query("auction, COUNT(*) AS bids, MAX(CASE WHEN price < 100 THEN price END) AS highest"),
+            "the result is highest = 11; correct is highest = 4000",
+        ),
         "hopping": (query(source="HOP(bid, ts, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)"), "These windows overlap"),
         "the lowest": (query("auction, COUNT(*) AS bids, MIN(price) AS highest"), "the lowest bid"),
         "the sum": (query("auction, COUNT(*) AS bids, SUM(price) AS highest"), "the sum of the bids"),

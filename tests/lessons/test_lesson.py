@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from answers_01 import RIGHT, WRONG
 
@@ -40,6 +42,24 @@ def test_a_question_is_asked_and_settled_by_what_is_measured(here: Path) -> None
     assert repr(lesson.measured("channels", 4)).startswith("Your prediction was 5.")
     with pytest.raises(SettingError, match="unknown question 'sane': did you mean 'same'"):
         lesson.predict("sane", "a")
+
+
+def test_numbers_of_any_kind_are_numbers() -> None:
+    lesson = wb.lesson("01", progress=False)
+    for answer in (4, 4.0, np.int64(4), np.float32(4), Fraction(8, 2)):
+        assert repr(lesson.predict("channels", answer)).startswith("You predict 4.")
+        assert repr(lesson.measured("channels", 4)).startswith("Your prediction, 4, was right.")
+    assert repr(lesson.predict("channels", -0.0)).startswith("You predict 0.")
+    for answer in (-1, 10**400, float("nan"), True, "4", None):
+        assert " is not a number of channels." in repr(lesson.predict("channels", answer))
+
+
+def test_a_measurement_of_a_changed_cell_gets_a_sentence() -> None:
+    lesson = wb.lesson("03", progress=False)
+    lesson.predict("sessions", "b")
+    said = repr(lesson.measured("sessions", 4))
+    assert said.startswith("Your prediction was b.\n  Measured: 4. No answer fits: have you changed a cell?")
+    assert "The run shows something else." in repr(lesson.measured("median", "shrinks"))
 
 
 def test_progress_is_in_a_file_and_comes_back(here: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import permutations
 from random import Random
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from workbench.lessons.exercises.calls import SHARED, Called
@@ -62,9 +64,9 @@ def large(answer: Any) -> None:
 
 
 def many(answer: Any) -> None:
-    """Send the messages about many roots, one after the other; what is kept grows by a few numbers for each at most."""
-    messages = [message for root in range(ROOTS) for message in _messages(root, {0: range(1, 21)})]
-    _send(_acker(answer), messages, Memory([answer]))
+    """Send the messages about many roots, of each in turn; what is kept grows by a few numbers for each at most."""
+    messages = [_messages(root, {0: range(1, 21)}) for root in range(ROOTS)]
+    _send(_acker(answer), [message for turn in zip(*messages, strict=True) for message in turn], Memory([answer]))
 
 
 def two_ackers(answer: Any) -> None:
@@ -112,7 +114,7 @@ def _send(acker: Called, messages: Sequence[Message], memory: Memory | None = No
         _told(acker, (name, arguments), left[root], " ".join(told[root][-4:]))
         if memory is None:
             continue
-        kept = _words([getattr(acker.object, "__dict__", None), memory.values()]) - before + _in_slots(acker.object)
+        kept = _words([acker.object, memory.values()]) - before
         if kept > WORDS_PER_ROOT * len(told) + WORDS_FREE:
             raise ViolatedError(
                 "a few bytes for each root",
@@ -156,26 +158,34 @@ def _tree(chance: Random, root: int, size: int) -> list[Message]:
     return [("begin", (root, ids[0])), *(("update", (root, one, made)) for one, made in children.items())]
 
 
-def _in_slots(it: Any) -> int:
-    slots = [vars(kind).get("__slots__", ()) for kind in type(it).__mro__]
-    names = [name for each in slots for name in ([each] if isinstance(each, str) else each)]
-    return _words([getattr(it, name, None) for name in names])
-
-
-def _words(value: Any) -> int:
-    """The size of what is kept, in numbers of 64 bits."""
-    if isinstance(value, Mapping):
-        return sum(_words(each) for pair in value.items() for each in pair)
-    if isinstance(value, list | tuple | set | frozenset | deque):
-        return sum(map(_words, value))
+def _words(value: Any, seen: set[int] | None = None) -> int:
+    """The size of what is kept, in numbers of 64 bits, wherever it is: in containers, objects and functions."""
     if isinstance(value, int):
         return max(1, -(-value.bit_length() // 64))
-    if isinstance(value, str | bytes | bytearray):
+    if isinstance(value, str):
         return -(-len(value) // 8)
     if isinstance(value, float | complex):
         return 1
-    inside = getattr(value, "__dict__", None)
-    return _words(inside) if isinstance(inside, dict) and not callable(value) else 0
+    seen = set() if seen is None else seen
+    if value is None or isinstance(value, type | ModuleType | BuiltinFunctionType) or id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, FunctionType):
+        return sum(_words(cell.cell_contents, seen) for cell in value.__closure__ or ())
+    with suppress(TypeError):  # it is no buffer, as bytes and arrays of numbers are
+        return -(-memoryview(value).nbytes // 8)
+    inside = [*getattr(value, "__dict__", {}).values(), *_in_slots(value)]
+    if isinstance(value, Mapping):
+        inside += [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        inside += value
+    return sum(_words(each, seen) for each in inside)
+
+
+def _in_slots(it: Any) -> list[Any]:
+    slots = [vars(kind).get("__slots__", ()) for kind in type(it).__mro__]
+    names = [name for each in slots for name in ([each] if isinstance(each, str) else each)]
+    return [getattr(it, name, None) for name in names if name != "__dict__"]
 
 
 JUDGE: Judge = program(

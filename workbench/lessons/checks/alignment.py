@@ -23,6 +23,8 @@ _EVERY_ORDER: tuple[tuple[Queue, ...], ...] = (
     ((BARRIER, BARRIER, 5), (3, BARRIER, 0, BARRIER)),
     ((0, BARRIER, -3, BARRIER, 0), (3, BARRIER, 0, BARRIER, -7)),
     ((4, BARRIER, 1, BARRIER, BARRIER, 2),),  # one channel
+    ((1, BARRIER, 2, 2, 2), (4, BARRIER, 8)),  # several records of a channel wait, and they are equal
+    ((1, BARRIER), (2, BARRIER), (BARRIER,), (BARRIER, 4)),  # four channels
 )
 """Sums of different powers of two differ, so a snapshot tells which records it contains."""
 
@@ -188,6 +190,6 @@ JUDGE: Judge = program(
     (every_order, two_tasks),
     judge,
     100,
-    "every order of a few records and barriers on up to three channels, two tasks at the same time, and 100 drawn "
+    "every order of a few records and barriers on up to four channels, two tasks at the same time, and 100 drawn "
     "orders: each snapshot is consistent.",
 )

@@ -67,6 +67,7 @@ _SPECIAL = (
     (1_799.999, 6, 2),
     (1_800, 6, 9),
     (1_750, 6, 11),
+    (1_751, 6, 4_000),  # the fourth one, and a high one
 )
 EDGES = (_bids(*_SPECIAL), _bids(*((130 * n, n % 2, 10 + n * 7 % 5) for n in range(24))))
 

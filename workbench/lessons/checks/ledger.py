@@ -65,8 +65,12 @@ def many(answer: Any) -> None:
     ledger("pay", 0, "ann", 1)
     found = ledger("balance", "ann")
     if found != MANY:
-        told = f"after {MANY} payments of 1 cent, payment 0 is delivered again: ann has {found!r} cents, not {MANY}."
-        raise ViolatedError("no duplicate", f"{told} A payment may be delivered again at any time.", calls=ledger.calls)
+        told = (
+            f"after {MANY} payments of 1 cent, payment 0 is delivered again. Now ann has {found!r} cents, not {MANY}."
+        )
+        if found == MANY + 1:
+            told += " A payment may be delivered again at any time."
+        raise ViolatedError("no duplicate" if found == MANY + 1 else "no loss", told, calls=ledger.calls)
 
 
 def two(answer: Any) -> None:

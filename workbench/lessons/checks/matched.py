@@ -120,11 +120,12 @@ JUDGE: Judge = PipelineCheck(
     EDGES,
     views_and_buys,
     lambda views, buys: (
-        Stream.from_table(views, event_time="at", out_of_orderness="1min").with_parallelism(1),
-        Stream.from_table(buys, event_time="at", out_of_orderness="1min").with_parallelism(1),
+        Stream.from_table(views, event_time="at", out_of_orderness="1min", rate=1).with_parallelism(1),
+        Stream.from_table(buys, event_time="at", out_of_orderness="1min", rate=1).with_parallelism(1),
     ),
     matched,
     keys=("view", "buy"),
+    settings={"parallelism": 1},  # as the rate: whoever gives stragglers less time loses them
     lookalikes=(
         (lambda v, b: matched(v, b, -600, 600), "Purchases before the view are included."),
         (lambda v, b: matched(v, b, -600, 0), "These purchases happened before the view."),

@@ -60,13 +60,13 @@ _SPECIAL = (
     ("ann", 601),
     ("", 650),  # a user without a name
     ("ann", 1_201.001),
-    ("once", 1_250),  # one click
+    ("Bob", 1_250),  # another user than bob; one click
     ("bob", 1_300.001),
     ("ann", 1_202),
     ("gap", 1_400),
-    ("gap", 2_050),  # another visit, until the next click joins the two
-    ("gap", 1_930),  # exactly two minutes late
-    ("ann", 1_930.001),
+    ("gap", 2_119.999),  # another visit, until the next click joins the two
+    ("gap", 1_999.999),  # exactly two minutes late, as the first visit is about to end
+    ("ann", 2_000),
     ("twice", 2_100),
     ("twice", 2_100),  # at the same time
     ("ann", 3_600),
@@ -129,9 +129,10 @@ def _ones(table: pa.Table) -> list[dict[str, Any]]:
 JUDGE: Judge = PipelineCheck(
     EDGES,
     visits,
-    lambda table: (Stream.from_table(table, event_time="at", out_of_orderness="2min").with_parallelism(1),),
+    lambda table: (Stream.from_table(table, event_time="at", out_of_orderness="2min", rate=1).with_parallelism(1),),
     visits_of,
     keys=("user",),
+    settings={"parallelism": 1},  # as the rate: whoever gives stragglers less time loses them
     lookalikes=(
         (_totals, "This is one number for each user: where does a visit end?"),
         (

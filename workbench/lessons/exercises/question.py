@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from workbench.arguments import as_given
@@ -68,13 +69,13 @@ class Choice:
 
     def settle(self, answer: str | None, measured: object) -> tuple[bool, str]:
         """Return whether an answer is right, and the measurement in words."""
-        right = next(
-            letter for letter, option in zip(self.letters, self.options, strict=True) if option.holds(measured)
-        )
-        text = self.options[self.letters.index(right)].text
+        right = [letter for letter, option in zip(self.letters, self.options, strict=True) if option.holds(measured)]
         is_number = isinstance(measured, int | float) and not isinstance(measured, bool)
+        if not right:
+            found = f"Measured: {_shown(measured)}" if is_number else "The run shows something else"
+            return False, f"{found}. No answer fits: have you changed a cell?"
         told = f"Measured: {_shown(measured)}. That is" if is_number else "The run shows"
-        return answer == right, f"{told} {right}: {text}"
+        return answer in right, f"{told} {right[0]}: {self.options[self.letters.index(right[0])].text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +104,15 @@ class Number:
 
     def problem(self, answer: object) -> str | None:
         """What is wrong with the form of an answer; None if nothing is."""
-        if isinstance(answer, int | float) and not isinstance(answer, bool) and 0 <= answer < 1e15:
+        number: Any = answer
+        if isinstance(answer, Real) and not isinstance(answer, bool) and 0 <= number < 1e15:
             return None
         return f"{as_given(answer)} is not a number of {self.unit}"
 
     def told(self, answer: object) -> str:
         """An answer as it is kept."""
-        assert isinstance(answer, int | float)
-        return f"{answer:g}"
+        assert isinstance(answer, Real)
+        return f"{abs(float(answer)):g}"  # no -0
 
     def settle(self, answer: str | None, measured: object) -> tuple[bool, str]:
         """Return whether an answer is near enough, and the measurement in words."""
