@@ -161,7 +161,7 @@ WRONG = {
         "a global variable": (InAGlobal, "the global variable `kept`"),
         "floating-point numbers": (Floating, "right values"),
         "remainders": (Remainders, "has"),
-        "three digits": (LastDigits, "no loss: after 5000 payments of 1 cent"),
+        "three digits": (LastDigits, "no loss"),
         "0 is nothing": (NotZero, "counted"),
         "by amount": (
             ledger(lambda seen, n, account, cents: noted(seen, (account, cents))), "Two payments of the same amount"

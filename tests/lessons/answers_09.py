@@ -62,6 +62,7 @@ WRONG = {
         "no orders of 0": (
             lambda orders: summed(orders.filter("NOT cancelled AND cents > 0")), "There is no result for it"
         ),
+        "no large orders": (lambda orders: summed(orders.filter("NOT cancelled AND cents < 500")), "correct is"),
         "no nameless shop": (lambda orders: summed(orders.filter("NOT cancelled AND shop <> ''")), "correct is"),
         "equal orders once": (lambda orders: summed(orders.filter("NOT cancelled").distinct()), "correct is"),
         "collected": (

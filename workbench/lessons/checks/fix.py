@@ -51,7 +51,7 @@ _SPECIAL: tuple[Order, ...] = (
     ("oslo", 100, False),  # as much as the first one
     ("", 5, False),
     ("gone", 20, True),
-    ("once", 1, False),
+    ("once", 5_000, False),  # a large one
     ("oslo", 100, False),  # the same again
     ("once", 1, False),
 )
@@ -190,7 +190,8 @@ def _wrong(job: Job, rows: Sequence[Order], read: int) -> tuple[str, str, str] |
         revenue = found.get(shop)
         if revenue == before + after or (revenue is None and not counts):
             continue
-        told = f"the savepoint was taken after {read} orders, when {shop or 'the shop without a name'} had {before} "
+        orders = "1 order" if read == 1 else f"{read} orders"
+        told = f"the savepoint was taken after {orders}, when {shop or 'the shop without a name'} had {before} "
         told += f"cents. At the end it has {revenue}; correct is {before} + {after} = {before + after}."
         violated, why = _reason(revenue, shop, before, after, rows[read:])
         return violated, f"{told}{why}", shop
