@@ -60,6 +60,9 @@ WRONG = {
         "less time for stragglers": (
             lambda views, buys: joined()(views.assign_timestamps("at", out_of_orderness="59s"), buys), "missing"
         ),
+        "less time for purchases": (
+            lambda views, buys: joined()(views, buys.assign_timestamps("at", out_of_orderness="59s")), "missing"
+        ),
         "one purchase a view": (
             lambda views, buys: joined()(views, buys).key_by("view").process(
                 lambda pair, state: None if state.seen else (setattr(state, "seen", True), pair)[1],

@@ -50,9 +50,9 @@ _SPECIAL = (
         ("bob", "pen", 3, 31.0),
         ("ann", "pen", 4, 600.0),  # after exactly ten minutes
         ("ann", "cup", 5, 610.001),  # after a millisecond more
-        ("ann", "pen", 6, 550.001),  # a minute late
         ("cleo", "pen", 7, 560.0),  # another item
         ("bob", "cup", 8, 560.0),  # another user
+        ("ann", "pen", 6, 550.001),  # a minute late, when views are far ahead
         ("ann", "pen", 9, 1_040.001),
         ("cleo", "cup", 10, 1_100.0),
         ("ann", "cup", 11, 1_499.999),  # before the view
