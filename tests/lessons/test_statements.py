@@ -161,7 +161,7 @@ def test_a_job_goes_on_while_it_is_asked_all_the_time() -> None:
     cells.run("def spoken(")
     said = repr(cells.run("end = time.monotonic()"))
     cells["live"].cancel()
-    assert len(cells["answers"]) > 10
+    assert len(cells["answers"]) >= 3
     assert cells["answers"] == sorted(cells["answers"])
     assert cells["answers"][-1] > cells["answers"][0]
     assert "b: It continues" in said
