@@ -3,7 +3,8 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import type { JobsModel } from './jobsModel';
-import type { JobSummary, Request, Settings } from './protocol';
+import type { Ask, Settings } from './asks';
+import type { JobHead } from './store';
 import { explanation, isOver, remedy } from './wording';
 
 export const CATEGORY = 'Streaming Workbench';
@@ -31,30 +32,30 @@ const PATIENCE_MS = 5_000;
  * @returns the ids that belong into the palette.
  */
 export function addJobCommands(commands: CommandRegistry, model: JobsModel, reveal: () => void): string[] {
-  const choose = (args: ReadonlyPartialJSONObject, fits: (job: JobSummary) => boolean) =>
+  const choose = (args: ReadonlyPartialJSONObject, fits: (job: JobHead) => boolean) =>
     typeof args.job === 'string' ? Promise.resolve(args.job) : chooseJob(model, reveal, fits);
 
-  const add = (id: string, label: string, fits: (job: JobSummary) => boolean, request: (job: string) => Request) => {
+  const add = (id: string, label: string, fits: (job: JobHead) => boolean, ask: (job: string) => Ask) => {
     commands.addCommand(id, {
       label: args => (args.isPalette ? `${label}…` : label),
       execute: async args => {
         const job = await choose(args, fits);
-        return job !== null && (await model.perform(request(job)));
+        return job !== null && (await model.perform(ask(job)));
       }
     });
   };
-  const alive = (job: JobSummary) => !isOver(job);
-  add(CommandIDs.pause, 'Pause a Job', job => alive(job) && !job.paused, job => ({ request: 'pause', job }));
-  add(CommandIDs.resume, 'Resume a Job', job => alive(job) && job.paused, job => ({ request: 'resume', job }));
-  add(CommandIDs.checkpoint, 'Take a Checkpoint of a Job', alive, job => ({ request: 'checkpoint', job }));
-  add(CommandIDs.stop, 'Stop a Job', alive, job => ({ request: 'stop', job }));
+  const alive = (job: JobHead) => !isOver(job);
+  add(CommandIDs.pause, 'Pause a Job', job => alive(job) && !job.paused, job => ({ name: 'pause', job }));
+  add(CommandIDs.resume, 'Resume a Job', job => alive(job) && job.paused, job => ({ name: 'resume', job }));
+  add(CommandIDs.checkpoint, 'Take a Checkpoint of a Job', alive, job => ({ name: 'checkpoint', job }));
+  add(CommandIDs.stop, 'Stop a Job', alive, job => ({ name: 'stop', job }));
 
   commands.addCommand(CommandIDs.savepoint, {
     label: 'Take a Savepoint of a Job…',
     execute: async args => {
       const job = await choose(args, alive);
       const name = job === null ? null : await chooseName(args, job);
-      return job !== null && name !== null && (await model.perform({ request: 'savepoint', job, name }));
+      return job !== null && name !== null && (await model.perform({ name: 'savepoint', job, args: { name } }));
     }
   });
   commands.addCommand(CommandIDs.tune, {
@@ -62,7 +63,7 @@ export function addJobCommands(commands: CommandRegistry, model: JobsModel, reve
     execute: async args => {
       const job = await choose(args, alive);
       const settings = job === null ? null : await chooseSettings(args, model, job);
-      return job !== null && settings !== null && (await model.perform({ request: 'tune', job, settings }));
+      return job !== null && settings !== null && (await model.perform({ name: 'tune', job, args: { settings } }));
     }
   });
   commands.addCommand(CommandIDs.fail, {
@@ -70,7 +71,7 @@ export function addJobCommands(commands: CommandRegistry, model: JobsModel, reve
     execute: async args => {
       const job = await choose(args, alive);
       const task = job === null ? null : await chooseTask(args, model, job);
-      return job !== null && task !== null && (await model.perform({ request: 'fail', job, task }));
+      return job !== null && task !== null && (await model.perform({ name: 'fail', job, args: { task } }));
     }
   });
   return [
@@ -92,7 +93,7 @@ export function addJobCommands(commands: CommandRegistry, model: JobsModel, reve
 export async function chooseJob(
   model: JobsModel,
   reveal: () => void,
-  fits: (job: JobSummary) => boolean
+  fits: (job: JobHead) => boolean
 ): Promise<string | null> {
   reveal();
   const situation = await model.settled(PATIENCE_MS);
@@ -129,7 +130,7 @@ async function chooseSettings(
   }
   const now = setting.values.indexOf(String(inForce[setting.name]));
   const asked = `New value of ${setting.title}, now ${inForce[setting.name]}`;
-  const value = (await InputDialog.getItem({ title: asked, items: setting.values, current: Math.max(0, now) })).value;
+  const value = (await InputDialog.getItem({ title: asked, items: [...setting.values], current: Math.max(0, now) })).value;
   return value === null ? null : { [setting.name]: value };
 }
 

@@ -102,7 +102,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     }
     announceFailures(model, preferences, docking);
     onNewJobs(model, job => {
-      if (job.dock || preferences.dockNewJobs) {
+      if (job.docks || preferences.dockNewJobs) {
         void docking.open(job.name, '', undefined, false);
       }
     });

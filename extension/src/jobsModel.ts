@@ -7,7 +7,9 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import { Asking } from './asking';
 import { RunningCell } from './cells';
 import { KernelTalk, LostError, sentence } from './kernelTalk';
-import type { JobSummary, Report, Request, SettingInfo, ViewInfo } from './protocol';
+import type { Ask } from './asks';
+import type { JobHead } from './store';
+import type { Choices, View } from './wire';
 
 /** While a cell runs, it may load the workbench at any line of it. */
 const RETRY_WHILE_CELL_RUNS_MS = 4_000;
@@ -50,17 +52,17 @@ export class JobsModel implements IDisposable {
     return this._notebook;
   }
 
-  get jobs(): readonly JobSummary[] {
-    return this._jobs;
+  get jobs(): readonly JobHead[] {
+    return this._talk?.store.jobs ?? [];
   }
 
   /** The views that each job has, as the last kernel that answered has told; none before that. */
-  get views(): readonly ViewInfo[] {
+  get views(): readonly View[] {
     return this._views;
   }
 
   /** The settings of running jobs that have usual values. */
-  get settings(): readonly SettingInfo[] {
+  get settings(): readonly Choices[] {
     return this._settings;
   }
 
@@ -129,14 +131,14 @@ export class JobsModel implements IDisposable {
   }
 
   /** Ask the kernel for something; a refusal is kept in `refusal`. True when it was done. */
-  async perform(request: Request): Promise<boolean> {
+  async perform(ask: Ask): Promise<boolean> {
     this._refuse('');
     try {
       if (!this._talk) {
         throw new Error('the kernel is not connected');
       }
-      const reply = await this._talk.request(request);
-      this._refuse(reply.ok ? '' : reply.error);
+      const reply = await this._talk.request(ask);
+      this._refuse(reply.text);
     } catch (reason) {
       this._refuse(sentence(reason));
       if (reason instanceof LostError) {
@@ -158,11 +160,10 @@ export class JobsModel implements IDisposable {
     this._talk = null;
     this._asking.close();
     window.clearTimeout(this._retryTimer);
-    this._jobs = [];
     if (this._watched && this._kernel && isUsable(this._kernel)) {
       this._turn = this._asking.begin();
       this._talk = new KernelTalk(this._kernel, this._docks);
-      this._talk.reported.connect(this._onReport, this);
+      this._talk.told.connect(this._onTold, this);
       this._talk.stateChanged.connect(this._onTalkState, this);
     }
     this._changed.emit();
@@ -247,10 +248,9 @@ export class JobsModel implements IDisposable {
     }
   }
 
-  private _onReport(_: KernelTalk, report: Report): void {
-    this._jobs = report.jobs;
-    this._settings = report.settings;
-    this._views = report.views;
+  private _onTold(talk: KernelTalk): void {
+    this._settings = talk.store.hello?.settings ?? [];
+    this._views = talk.store.hello?.views ?? [];
     this._changed.emit();
   }
 
@@ -277,9 +277,8 @@ export class JobsModel implements IDisposable {
   private readonly _changed = new Signal<this, void>(this);
   private _notebook: NotebookPanel | null = null;
   private _talk: KernelTalk | null = null;
-  private _jobs: readonly JobSummary[] = [];
-  private _settings: readonly SettingInfo[] = [];
-  private _views: readonly ViewInfo[] = [];
+  private _settings: readonly Choices[] = [];
+  private _views: readonly View[] = [];
   private _refusal = '';
   private _refusalTimer = 0;
   private readonly _watchers = new Set<object>();

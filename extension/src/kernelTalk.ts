@@ -1,20 +1,12 @@
 import type { Kernel } from '@jupyterlab/services';
-import { PromiseDelegate, type JSONObject } from '@lumino/coreutils';
+import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import {
-  CONTROL_TARGET,
-  TELEMETRY_TARGET,
-  PROTOCOL_VERSION,
-  parseReply,
-  parseTelemetry,
-  requestMessage,
-  type Reply,
-  type Report,
-  type Request
-} from './protocol';
+import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, replyOf, seeMessage, type Ask, type Reply } from './asks';
+import { Store } from './store';
 import { SubshellComm, delay } from './subshellComm';
+import { VERSION } from './wire';
 
 /** How long a request may go unanswered before the user is notified. */
 const REPLY_PATIENCE_MS = 60_000;
@@ -62,13 +54,16 @@ export class KernelTalk implements IDisposable {
     return this._stateChanged;
   }
 
-  /** Emitted with the jobs of the kernel, and their views, whenever something about them is new. */
-  get reported(): ISignal<this, Report> {
-    return this._reported;
+  /** What the kernel has told of its jobs. */
+  readonly store = new Store();
+
+  /** Emitted whenever something in the store is new. */
+  get told(): ISignal<this, void> {
+    return this._told;
   }
 
   /** Ask for something; a refusal is a reply too, and only a broken talk rejects. */
-  request(request: Request): Promise<Reply> {
+  request(ask: Ask): Promise<Reply> {
     const comm = this._control?.comm;
     if (!comm || comm.isDisposed) {
       return Promise.reject(new Error('the kernel is not connected'));
@@ -77,11 +72,11 @@ export class KernelTalk implements IDisposable {
     const reply = new PromiseDelegate<Reply>();
     this._waiting.set(id, reply);
     const timer = window.setTimeout(
-      () => reply.reject(new Error(`the kernel has not answered '${request.request}' for a minute and may be busy`)),
+      () => reply.reject(new Error(`the kernel has not answered '${ask.name}' for a minute and may be busy`)),
       REPLY_PATIENCE_MS
     );
-    const sent = comm.send(requestMessage(id, request) as unknown as JSONObject);
-    const lost = () => reply.reject(new LostError(`the kernel lost the request '${request.request}': try again`));
+    const sent = comm.send(actMessage(id, ask));
+    const lost = () => reply.reject(new LostError(`the kernel lost the request '${ask.name}': try again`));
     sent.done.then(lost, () => undefined); // the kernel answers before it says that it has handled a request
     return reply.promise.finally(() => {
       window.clearTimeout(timer);
@@ -112,10 +107,11 @@ export class KernelTalk implements IDisposable {
       return;
     }
     if (!reply.ok) {
-      throw new Error(reply.error);
+      throw new Error(reply.text);
     }
+    this.store.welcome(reply.data);
     if (await this._openTelemetry()) {
-      this._reported.emit(reply);
+      this._told.emit();
       this._enter('open');
     }
   }
@@ -128,10 +124,10 @@ export class KernelTalk implements IDisposable {
         return null;
       }
       this._control = control;
-      control.comm.onMsg = message => this._receive(() => this._settle(parseReply(message.content.data)));
-      control.open({ version: PROTOCOL_VERSION, docks: this._docks });
+      control.comm.onMsg = message => this._receive(() => this._settle(replyOf(message.content.data)));
+      control.open({ v: VERSION, type: 'open', docks: this._docks });
       try {
-        return await this.request({ request: 'list' });
+        return await this.request({ name: 'hello' });
       } catch (reason) {
         if (!(reason instanceof LostError) || left === 0) {
           throw reason;
@@ -152,9 +148,12 @@ export class KernelTalk implements IDisposable {
     telemetry.comm.onMsg = message =>
       this._receive(() => {
         isHeard = true;
-        this._reported.emit(parseTelemetry(message.content.data));
+        if (!this.store.take(message.content.data)) {
+          this._control?.comm.send(seeMessage(telemetry.comm.commId));
+        }
+        this._told.emit();
       });
-    const handled = telemetry.open({ version: PROTOCOL_VERSION }).done.then(() => delay(TELEMETRY_PATIENCE_MS));
+    const handled = telemetry.open(seeMessage()).done.then(() => delay(TELEMETRY_PATIENCE_MS));
     const listenAgain = () => {
       if (!isHeard && left > 0 && this._telemetry === telemetry) {
         telemetry.close();
@@ -196,9 +195,6 @@ export class KernelTalk implements IDisposable {
 
   private _settle(reply: Reply): void {
     this._waiting.get(reply.id)?.resolve(reply);
-    if (reply.ok) {
-      this._reported.emit(reply);
-    }
   }
 
   private _end(state: 'absent' | 'failed', failure = ''): void {
@@ -240,7 +236,7 @@ export class KernelTalk implements IDisposable {
   private _nextId = 1;
   private readonly _waiting = new Map<string, PromiseDelegate<Reply>>();
   private readonly _stateChanged = new Signal<this, TalkState>(this);
-  private readonly _reported = new Signal<this, Report>(this);
+  private readonly _told = new Signal<this, void>(this);
 }
 
 /** What went wrong, in one sentence. */

@@ -1,9 +1,9 @@
 import type { JobsModel } from './jobsModel';
-import type { JobSummary } from './protocol';
+import type { JobHead } from './store';
 import { isOver } from './wording';
 
 /** Tells of each job that starts while somebody looks at its kernel; what ran when we first looked is not new. */
-export function onNewJobs(model: JobsModel, tell: (job: JobSummary) => void): void {
+export function onNewJobs(model: JobsModel, tell: (job: JobHead) => void): void {
   let kernel: string | null = null;
   let looked = false;
   const runs = new Set<string>();

@@ -3,10 +3,11 @@ import { Notification } from '@jupyterlab/apputils';
 import type { Docking } from './docking';
 import type { JobsModel } from './jobsModel';
 import type { Preferences } from './preferences';
-import type { JobSummary } from './protocol';
+import { textOf } from './sentences';
+import type { JobHead } from './store';
 
 /** What was last known of one run of a job. */
-type Known = Pick<JobSummary, 'started_us' | 'state' | 'numRestarts'>;
+type Known = Pick<JobHead, 'started_us' | 'state' | 'restarts'>;
 
 /** The part of the docked dashboards that is used. */
 type Dashboards = Pick<Docking, 'open' | 'shows'>;
@@ -30,12 +31,12 @@ export function announceFailures(model: JobsModel, preferences: Preferences, das
   /** The notice of each run of a job that has restarted, and how many restarts it had before. */
   const restarted = new Map<string, { notice: string; since: number }>();
 
-  const tellRestart = (job: JobSummary, before: number, why: string, actions: Notification.IAction[]) => {
+  const tellRestart = (job: JobHead, before: number, why: string, actions: Notification.IAction[]) => {
     const run = `${job.name} ${job.started_us}`;
     const shown = restarted.get(run);
     const isOpen = shown !== undefined && Notification.manager.has(shown.notice);
     const since = isOpen ? shown.since : before;
-    const times = (job.numRestarts ?? 0) - since;
+    const times = (job.restarts ?? 0) - since;
     const often = times > 1 ? ` ${times} times, each time` : '';
     const message = `The streaming job ${job.name} restarted${often} from its latest checkpoint${why}`;
     const options = { autoClose: RESTART_STAYS_MS, actions };
@@ -46,17 +47,18 @@ export function announceFailures(model: JobsModel, preferences: Preferences, das
     }
   };
 
-  const announce = (job: JobSummary, before: Known) => {
+  const announce = (job: JobHead, before: Known) => {
     const actions = [{ label: 'Open Dashboard', callback: () => void dashboards.open(job.name, '', undefined) }];
-    const why = job.failure ? `: ${job.failure}` : '';
-    const hasRestarted = (job.numRestarts ?? 0) > (before.numRestarts ?? 0);
+    const failure = textOf(job.failure);
+    const why = failure && `: ${failure}`;
+    const hasRestarted = (job.restarts ?? 0) > (before.restarts ?? 0);
     if (job.stepped) {
       return;
     }
     if (job.state === 'FAILED' && before.state !== 'FAILED') {
       Notification.error(`The streaming job ${job.name} failed${why}`, { autoClose: false, actions });
-    } else if (hasRestarted && !job.failure?.includes(COMPARED) && preferences.notices === 'failures and restarts' && !dashboards.shows(job.name)) {
-      tellRestart(job, before.numRestarts ?? 0, why, actions);
+    } else if (hasRestarted && !failure.includes(COMPARED) && preferences.notices === 'failures and restarts' && !dashboards.shows(job.name)) {
+      tellRestart(job, before.restarts ?? 0, why, actions);
     }
   };
 

@@ -16,7 +16,8 @@ import * as React from 'react';
 import { CommandIDs } from './commands';
 import { dashboardIcon, streamIcon } from './icons';
 import type { JobsModel } from './jobsModel';
-import type { JobSummary } from './protocol';
+import { Sentence } from './sentences';
+import type { JobHead } from './store';
 import { count, duration, explanation, isOver, remedy, runningTime, stateLabel } from './wording';
 
 /** The list of jobs in the left area; it listens to the kernel only while it is visible. */
@@ -137,7 +138,7 @@ function Jobs({ model, run, choose }: { model: JobsModel; run: Run; choose: Choo
   );
 }
 
-function Job({ job, run, choose }: { job: JobSummary; run: Run; choose: Choose }): React.JSX.Element {
+function Job({ job, run, choose }: { job: JobHead; run: Run; choose: Choose }): React.JSX.Element {
   const over = isOver(job);
   return (
     <li className="wb-Job" data-job={job.name} data-state={job.state} aria-label={`Job ${job.name}`}>
@@ -150,20 +151,28 @@ function Job({ job, run, choose }: { job: JobSummary; run: Run; choose: Choose }
         </span>
       </div>
       <dl className="wb-Job-facts">
-        <Fact name="in" value={`${count(job.numRecordsInPerSecond)}/s`} title="Records per second read by the sources" />
-        <Fact name="out" value={`${count(job.numRecordsOutPerSecond)}/s`} title="Records per second received by the sinks" />
+        <Fact name="in" value={`${count(job.read_per_s)}/s`} title="Records per second read by the sources" />
+        <Fact name="out" value={`${count(job.received_per_s)}/s`} title="Records per second received by the sinks" />
         <Fact
           name="event-time lag"
-          value={duration(job.eventTimeLag)}
+          value={duration(job.lag_us)}
           title="How far event time at the sinks is behind the furthest watermark of the job"
         />
-        <Fact name="checkpoint" value={job.lastCompletedCheckpointId} title="lastCompletedCheckpointId" />
-        <Fact name="late" value={count(job.numLateRecordsDropped)} title="numLateRecordsDropped" />
-        <Fact name="restarts" value={job.numRestarts} title="numRestarts" />
-        <Fact name="running" value={runningTime(job.runningTime)} title="runningTime" />
+        <Fact name="checkpoint" value={job.checkpoint} title="lastCompletedCheckpointId" />
+        <Fact name="late" value={count(job.late)} title="numLateRecordsDropped" />
+        <Fact name="restarts" value={job.restarts} title="restarts" />
+        <Fact name="running" value={runningTime(job.running_ms)} title="runningTime" />
       </dl>
-      {job.backpressure && <p className="wb-Job-sentence">{job.backpressure}</p>}
-      {job.failure && <p className="wb-Job-sentence wb-mod-failure">{job.failure}</p>}
+      {job.backpressure.length > 0 && (
+        <p className="wb-Job-sentence">
+          <Sentence runs={job.backpressure} />
+        </p>
+      )}
+      {job.failure && (
+        <p className="wb-Job-sentence wb-mod-failure">
+          <Sentence runs={job.failure} />
+        </p>
+      )}
       <div className="wb-Job-actions" role="group" aria-label={`Actions on ${job.name}`}>
         {job.paused ? (
           <Action icon={runIcon} text="Resume" label="Resume" job={job} disabled={over} onClick={() => run(CommandIDs.resume, job.name)} />
@@ -217,7 +226,7 @@ function Action(action: {
   icon: LabIcon;
   text: string;
   label: string;
-  job: JobSummary;
+  job: JobHead;
   disabled: boolean;
   onClick: () => void;
 }): React.JSX.Element {

@@ -1,4 +1,5 @@
 import type { Kernel } from '@jupyterlab/services';
+import type { JSONObject } from '@lumino/coreutils';
 
 /** How long a subshell may take to start; without one a request waits for the running cell, but still arrives. */
 const SUBSHELL_PATIENCE_MS = 3_000;
@@ -37,7 +38,7 @@ export class SubshellComm {
   }
 
   /** Tell the kernel of the comm. The future is done when the kernel has handled that, or could not. */
-  open(data: { version: number; docks?: boolean }): Kernel.IShellFuture {
+  open(data: JSONObject): Kernel.IShellFuture {
     this._isOpen = true;
     return this.comm.open(data);
   }

@@ -1,7 +1,7 @@
 /** Numbers, times and situations in words. */
 
 import type { Situation } from './jobsModel';
-import type { JobSummary } from './protocol';
+import type { JobHead } from './store';
 
 const NOT_KNOWN = '–';
 
@@ -81,20 +81,20 @@ export function remedy(situation: Situation, jobs: number): string {
 /** States after which a job does nothing more. */
 const OVER = ['FINISHED', 'CANCELED', 'FAILED'];
 
-export function isOver(job: JobSummary): boolean {
+export function isOver(job: JobHead): boolean {
   return OVER.includes(job.state);
 }
 
 /** The state as the badge shows it. */
-export function stateLabel(job: JobSummary): string {
+export function stateLabel(job: JobHead): string {
   return job.paused && !isOver(job) ? 'PAUSED' : job.state;
 }
 
 /** The jobs of a kernel in one line: for the status bar, and for who hears or hovers over it. */
-export function statusLine(jobs: readonly JobSummary[]): { short: string; long: string } {
+export function statusLine(jobs: readonly JobHead[]): { short: string; long: string } {
   const alive = jobs.filter(job => !isOver(job));
   const failed = jobs.filter(job => job.state === 'FAILED').length;
-  const rate = alive.reduce((sum, job) => sum + (job.numRecordsInPerSecond ?? 0), 0);
+  const rate = alive.reduce((sum, job) => sum + (job.read_per_s ?? 0), 0);
   const parts = [`${alive.length} ${alive.length === 1 ? 'job' : 'jobs'}`];
   if (alive.length > 0) {
     parts.push(`${count(rate)}/s`);

@@ -10,7 +10,8 @@ from workbench.dashboard.contract.view_table import VIEWS, ViewSpec, add_view
 from workbench.dashboard.shown.playback import PlaybackView
 from workbench.dashboard.shown.show import Dashboard
 from workbench.jupyter.completion import candidates
-from workbench.jupyter.protocol import jobs_message
+from workbench.jupyter.told import hello_of
+from workbench.wire.messages import View
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_a_recording_shows_it(added, job):
 
 def test_completion_and_the_front_end_offer_it(added, job):
     assert "rates" in candidates(["show", "added"], {})
-    assert jobs_message(())["views"][-1] == {"name": "rates", "title": "Rates", "help": "Records of every vertex"}
+    assert hello_of({}).views[-1] == View("rates", "Rates", "Records of every vertex")
 
 
 def test_without_it_the_name_is_unknown_and_a_name_is_taken_once(job):

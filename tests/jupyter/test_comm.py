@@ -15,18 +15,23 @@ from waiting import until
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import SettingError
 from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
-from workbench.jupyter.comm import MAX_FRONT_ENDS, TelemetryPump, answer, register_comms, unregister_comms
-from workbench.jupyter.protocol import (
-    PROTOCOL_VERSION,
-    ProtocolError,
-    jobs_message,
-    parse_request,
-    summarise,
-)
+from workbench.jupyter.comm import answer, register_comms, unregister_comms
+from workbench.jupyter.pump import MAX_FRONT_ENDS, PERIOD_S, FramePump
+from workbench.jupyter.told import hello_of, told_head
 from workbench.telemetry.frames import EdgeFrame, EventFrame, Frame, TaskFrame, VertexFrame
+from workbench.wire.messages import VERSION, See, WireError, act_of, see_of
+from workbench.wire.messages import message as message_of
+from workbench.wire.patches import patch
+from workbench.wire.sentences import text_of
+from workbench.wire.typescript import FILE, typescript
+from workbench.wire.values import plain
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = json.loads((ROOT / "tests/support/golden/comm-protocol.json").read_text())
+GOLDEN = json.loads((ROOT / "tests/support/golden/wire.json").read_text())
+
+
+EAGER = See({"*": {"head": 100}})
+SEE = {"v": 1, "type": "see", "sections": {"*": {"head": 100}}}
 
 
 def vertex(name, *, late):
@@ -146,83 +151,113 @@ def message(data=None):
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
-def test_golden_requests_are_understood():
-    assert GOLDEN["version"] == PROTOCOL_VERSION
+def told(jobs):
+    """What a page is told of jobs that have just been found."""
+    return [
+        message_of("hello", plain(hello_of(jobs))),
+        *(
+            message_of("frame", {"job": name, "seq": 0, "base": None, "head": plain(told_head(job))})
+            for name, job in jobs.items()
+        ),
+    ]
+
+
+def test_golden_acts_are_understood():
+    assert GOLDEN["version"] == VERSION
     assert GOLDEN["targets"] == {"control": CONTROL_TARGET, "telemetry": TELEMETRY_TARGET}
-    for sent in GOLDEN["requests"]:
-        request = parse_request(sent)
-        assert (request.id, request.verb) == (sent["id"], sent["request"])
-        assert request.job == sent.get("job", "")
-        assert request.settings == sent.get("settings", {})
-        assert request.task == sent.get("task", "")
+    for sent in GOLDEN["acts"]:
+        act = act_of(sent)
+        assert (act.id, act.name, act.job, act.args) == (sent["id"], sent["name"], sent["job"], sent["args"])
+    assert see_of(GOLDEN["see"]) == See({"*": {"head": 1_000}}, "7")
 
 
-@pytest.mark.parametrize("case", GOLDEN["refused"], ids=lambda case: case["error"][:40])
+@pytest.mark.parametrize("case", GOLDEN["refused"], ids=lambda case: case["text"][:40])
 def test_what_cannot_be_done_is_answered_with_the_golden_sentence(case):
-    sent = case["request"]
+    sent = case["act"]
     reply = answer(sent, lambda: {"delays": FakeJob()})
-    assert reply == {"id": sent["id"] if sent else "", "ok": False, "version": PROTOCOL_VERSION, "error": case["error"]}
+    expected = {"id": sent["id"] if sent else "", "ok": False, "text": case["text"], "data": None}
+    assert reply == message_of("reply", expected)
 
 
 def test_the_front_end_offers_the_arguments_of_the_architecture_that_runs():
     """It offers the settings of its list that have a value in the job."""
     job = FakeJob(replace(FRAME, knobs={"batch_interval": "1s", "buffer_timeout": None}))
-    summary = summarise("delays", job)
-    message = jobs_message([summary])
-    offered = [each["name"] for each in message["settings"] if summary.settings.get(each["name"]) is not None]
+    settings = told_head(job).settings
+    offered = [each.name for each in hello_of({"delays": job}).settings if settings.get(each.name) is not None]
     assert "batch_interval" in offered
-    assert summary.settings["batch_interval"] == "1s"
+    assert settings["batch_interval"] == "1s"
     assert not {"buffer_timeout", "message_timeout"} & set(offered)
 
 
-def test_golden_telemetry_is_what_a_frame_becomes():
+def test_golden_frames_are_what_a_kernel_tells():
     jobs = {"delays": FakeJob(), "<b>new</b>": FakeJob(frame=None, state="CREATED")}
-    summaries = [summarise(name, job) for name, job in jobs.items()]
-    for golden, message in zip(GOLDEN["telemetry"], (jobs_message(()), jobs_message(summaries)), strict=True):
-        assert message.keys() == golden.keys()
-        assert message["jobs"] == golden["jobs"]
-        assert [view for view in message["views"] if view["name"] == "events"] == golden["views"]
-        assert [each for each in message["settings"] if each["name"] == "checkpoint_mode"] == golden["settings"]
-        assert [view["name"] for view in message["views"]] == list(VIEWS)
+    hello, *frames = told(jobs)
+    golden, *golden_frames = GOLDEN["told"][:3]
+    assert frames == golden_frames
+    assert (hello["jobs"], hello["docks"], hello["v"]) == (golden["jobs"], golden["docks"], golden["v"])
+    assert [view for view in hello["views"] if view["name"] == "events"] == golden["views"]
+    assert [each for each in hello["settings"] if each["name"] == "checkpoint_mode"] == golden["settings"]
+    assert [view["name"] for view in hello["views"]] == list(VIEWS)
 
 
-@pytest.mark.parametrize("field", ["id", "job", "task"])
-@pytest.mark.parametrize("value", ["", None, 7, ["x"]])
-def test_a_field_that_is_not_a_text_is_refused(field, value):
-    with pytest.raises(ProtocolError, match=f"needs '{field}'"):
-        parse_request({"version": 1, "id": "1", "request": "fail", "job": "delays", "task": "a[0]", field: value})
+def test_the_golden_patch_is_what_has_changed():
+    ended = told_head(FakeJob(replace(FRAME, state="FINISHED"), "FINISHED"))
+    changed = patch(plain(told_head(FakeJob())), plain(ended))
+    assert message_of("frame", {"job": "delays", "seq": 1, "base": 0, "head": changed}) == GOLDEN["told"][3]
+
+
+def test_the_types_of_the_page_are_those_of_the_kernel():
+    assert FILE.read_text() == typescript(), "run python -m workbench.wire.typescript"
+
+
+@pytest.mark.parametrize("field", ["id", "job", "args", "name"])
+@pytest.mark.parametrize("value", [None, 7, ["x"]])
+def test_a_field_of_another_type_is_refused(field, value):
+    with pytest.raises(WireError, match=f"{field}"):
+        act_of(
+            {"v": 1, "type": "act", "id": "1", "name": "fail", "job": "delays", "args": {"task": "a[0]"}, field: value}
+        )
+
+
+@pytest.mark.parametrize("task", ["", None, 7, ["x"]])
+def test_an_argument_that_is_not_a_text_is_refused(task):
+    with pytest.raises(WireError, match="needs 'task'"):
+        act_of({"v": 1, "type": "act", "id": "1", "name": "fail", "job": "delays", "args": {"task": task}})
 
 
 def test_a_failure_ages_out_once_the_job_has_recovered():
     minute = replace(FRAME, time_us=FRAME.time_us + 60_000_000)
-    assert summarise("delays", FakeJob(FRAME)).failure == FRAME.failure
-    assert summarise("delays", FakeJob(minute)).failure is None
-    assert summarise("delays", FakeJob(replace(minute, state="RESTARTING"))).failure == FRAME.failure
+    assert told_head(FakeJob(FRAME)).failure == (FRAME.failure,)
+    assert told_head(FakeJob(minute)).failure is None
+    assert told_head(FakeJob(replace(minute, state="RESTARTING"))).failure == (FRAME.failure,)
 
 
-def test_numbers_that_json_cannot_carry_are_left_out():
-    frame = replace(FRAME, metrics={"numRecordsInPerSecond": math.nan, "runningTime": math.inf, "numRestarts": True})
-    summary = summarise("delays", FakeJob(frame))
-    assert (summary.numRecordsInPerSecond, summary.runningTime, summary.numRestarts) == (None, None, None)
+def test_numbers_that_a_page_cannot_read_are_left_out():
+    metrics = {"numRecordsInPerSecond": math.nan, "runningTime": math.inf, "numRestarts": True}
+    head = told_head(FakeJob(replace(FRAME, metrics={**metrics, "lastCompletedCheckpointId": 2**60})))
+    assert (head.read_per_s, head.running_ms, head.restarts, head.checkpoint) == (None, None, None, None)
+    with pytest.raises(ValueError, match="cannot read"):
+        plain({"n": 2**53 + 1})
 
 
 def test_a_job_that_cannot_be_read_says_so_in_its_own_line():
     broken = FakeJob()
     broken.recorder = None
-    summary = summarise("delays", broken)
-    assert summary.state == "UNKNOWN"
-    assert summary.failure == "this job cannot be read: AttributeError: 'NoneType' object has no attribute 'latest'"
+    head = told_head(broken)
+    assert head.state == "UNKNOWN"
+    expected = "this job cannot be read: AttributeError: 'NoneType' object has no attribute 'latest'"
+    assert text_of(head.failure) == expected
 
 
-# -- requests --------------------------------------------------------------------------------------------------------
+# -- acts ------------------------------------------------------------------------------------------------------------
 
 
-def test_each_request_calls_its_twin_and_answers_with_the_jobs_after_it():
+def test_each_act_calls_its_twin():
     job = FakeJob()
-    for sent in GOLDEN["requests"]:
+    for sent in GOLDEN["acts"]:
         reply = answer(sent, lambda: {"delays": job})
         assert reply["id"] == sent["id"]
-        assert reply["ok"] is (sent["request"] != "stop")
+        assert reply["ok"] is (sent["name"] != "stop")
     assert job.calls == [
         ("tune", {"buffer_timeout": "5ms", "buffer_size": 4096}),
         "pause",
@@ -233,31 +268,21 @@ def test_each_request_calls_its_twin_and_answers_with_the_jobs_after_it():
     ]
 
 
-@pytest.mark.parametrize("frame", [FRAME, None])
-def test_a_reply_has_the_job_as_it_is_after_the_request(frame):
-    def paused_after(request):
-        return answer({"version": 1, "id": "1", "request": request, "job": "delays"}, lambda: {"delays": job})["jobs"][
-            0
-        ]["paused"]
-
-    job = FakeJob(frame)
-    assert [paused_after(request) for request in ("checkpoint", "pause", "resume")] == [False, True, False]
-
-
 def test_errors_of_a_job_become_one_line():
-    def ask(**request):
-        return answer({"version": 1, "id": "1", "job": "delays", **request}, lambda: {"delays": FakeJob()})["error"]
+    def ask(name, **args):
+        act = {"v": 1, "type": "act", "id": "1", "name": name, "job": "delays", "args": args}
+        return answer(act, lambda: {"delays": FakeJob()})["text"]
 
-    assert ask(request="tune", settings={"bufer_timeout": "5ms"}) == "unknown setting 'bufer_timeout'"
-    assert ask(request="stop") == "ZeroDivisionError: division by zero"
+    assert ask("tune", settings={"bufer_timeout": "5ms"}) == "unknown setting 'bufer_timeout'"
+    assert ask("stop") == "ZeroDivisionError: division by zero"
 
 
 def test_a_registry_that_fails_is_an_answer_too():
     def jobs():
         raise RuntimeError("dictionary changed size during iteration")
 
-    reply = answer({"version": 1, "id": "1", "request": "list"}, jobs)
-    assert (reply["ok"], reply["error"]) == (False, "RuntimeError: dictionary changed size during iteration")
+    reply = answer({"v": 1, "type": "act", "id": "1", "name": "hello"}, jobs)
+    assert (reply["ok"], reply["text"]) == (False, "RuntimeError: dictionary changed size during iteration")
 
 
 # -- telemetry -------------------------------------------------------------------------------------------------------
@@ -271,25 +296,25 @@ def test_a_view_hears_the_jobs_at_once_and_then_only_what_is_new():
         looks.append(1)
         return {"delays": job}
 
-    pump = TelemetryPump(jobs, period_s=0.01)
+    pump = FramePump(jobs)
     view = FakeComm()
-    pump.add(view)
+    pump.add(view, EAGER)
     until(lambda: len(looks) >= 5)
-    assert [told["jobs"][0]["state"] for told in view.sent] == ["RUNNING"]
+    assert view.sent == told({"delays": job})
     job.state = "FINISHED"
-    until(lambda: len(view.sent) == 2)
-    assert view.sent[1]["jobs"][0]["state"] == "FINISHED"
+    until(lambda: len(view.sent) == 3)
+    assert view.sent[2] == message_of("frame", {"job": "delays", "seq": 1, "base": 0, "head": {"state": "FINISHED"}})
     pump.stop()
 
 
 def test_a_view_that_joins_later_hears_everything():
-    pump = TelemetryPump(lambda: {"delays": FakeJob()}, period_s=0.01)
+    pump = FramePump(lambda: {"delays": FakeJob()})
     first, second = FakeComm("first"), FakeComm("second")
-    pump.add(first)
-    until(lambda: first.sent)
-    pump.add(second)
-    until(lambda: second.sent)
-    assert first.sent == second.sent == [{**jobs_message(()), "jobs": GOLDEN["telemetry"][1]["jobs"][:1]}]
+    pump.add(first, EAGER)
+    until(lambda: len(first.sent) == 2)
+    pump.add(second, EAGER)
+    until(lambda: len(second.sent) == 2)
+    assert first.sent == second.sent == told({"delays": FakeJob()})
     pump.stop()
 
 
@@ -300,27 +325,27 @@ def test_it_tells_at_most_once_per_period():
         job.frame = replace(job.frame, started_us=job.frame.started_us + 1)
         return {"delays": job}
 
-    period_s, told_s = 0.05, []
-    pump = TelemetryPump(jobs, period_s=period_s)
-    pump.add(FakeComm(send=lambda data: told_s.append(time.monotonic())))
+    told_s = []
+    pump = FramePump(jobs)
+    pump.add(FakeComm(send=lambda data: told_s.append(time.monotonic())), EAGER)
     until(lambda: len(told_s) > 5)
     pump.stop()
     gaps_s = [after - before for before, after in pairwise(told_s)]
-    assert min(gaps_s[1:]) > 0.9 * period_s  # behind the first message, which comes at once
+    assert min(gaps_s[2:]) > 0.9 * PERIOD_S  # behind the first messages, which come at once
 
 
 def test_the_thread_lives_while_there_is_a_view():
-    pump = TelemetryPump(dict, period_s=10.0)
+    pump = FramePump(dict)
     assert not pump.running
     for comm_id in ("a", "b"):
-        pump.add(FakeComm(comm_id))
+        pump.add(FakeComm(comm_id), EAGER)
     threads = [thread for thread in threading.enumerate() if thread.name == "workbench-telemetry"]
     assert len(threads) == 1
     pump.remove("a")
     assert pump.running
     pump.remove("b")
     until(lambda: not pump.running)
-    pump.add(FakeComm("c"))
+    pump.add(FakeComm("c"), EAGER)
     assert pump.running
     pump.stop()
     assert not pump.running
@@ -329,8 +354,8 @@ def test_the_thread_lives_while_there_is_a_view():
 
 def test_a_process_that_ends_takes_the_thread_with_it_so_that_the_kernels_socket_has_one_writer():
     comm, jobs = FakeComm("a"), {"delays": FakeJob()}
-    pump = TelemetryPump(lambda: jobs, period_s=0.01)
-    pump.add(comm)
+    pump = FramePump(lambda: jobs)
+    pump.add(comm, EAGER)
     until(lambda: comm.sent)
     for thread in pump.leave():
         thread.join(10.0)
@@ -339,14 +364,40 @@ def test_a_process_that_ends_takes_the_thread_with_it_so_that_the_kernels_socket
     assert pump.leave() == []
 
 
+def test_a_page_that_asks_again_hears_everything_again():
+    pump, view = FramePump(lambda: {"delays": FakeJob()}), FakeComm()
+    pump.add(view, EAGER)
+    until(lambda: len(view.sent) == 2)
+    pump.see(view.comm_id, EAGER)
+    until(lambda: len(view.sent) == 4)
+    assert view.sent[2:] == view.sent[:2]
+    pump.see("gone", EAGER)
+    pump.stop()
+
+
+def test_a_page_sees_the_jobs_that_it_asked_for():
+    jobs = {"delays": FakeJob(), "other": FakeJob()}
+    pump, view = FramePump(lambda: jobs), FakeComm()
+    pump.add(view, See({"other": {"head": 100}}))
+    until(lambda: len(view.sent) == 2)
+    assert [sent.get("job") for sent in view.sent] == [None, "other"]
+    del jobs["other"]
+    until(lambda: len(view.sent) == 3)
+    assert view.sent[2]["jobs"] == ["delays"]
+    jobs["other"] = FakeJob()  # another run of the name comes whole
+    until(lambda: len(view.sent) == 5)
+    assert view.sent[4] == view.sent[1]
+    pump.stop()
+
+
 def test_one_broken_view_does_not_silence_the_others():
     def refuse(data):
         raise OSError("socket is closed")
 
-    pump = TelemetryPump(lambda: {"delays": FakeJob()}, period_s=0.01)
+    pump = FramePump(lambda: {"delays": FakeJob()})
     broken, sound = FakeComm("broken", send=refuse), FakeComm("sound")
-    pump.add(broken)
-    pump.add(sound)
+    pump.add(broken, EAGER)
+    pump.add(sound, EAGER)
     until(lambda: sound.sent)
     assert broken.sent == []
     pump.stop()
@@ -360,18 +411,18 @@ def test_a_look_that_fails_once_does_not_end_the_telemetry():
             raise RuntimeError("dictionary changed size during iteration")
         return {"delays": FakeJob()}
 
-    pump = TelemetryPump(jobs, period_s=0.01)
+    pump = FramePump(jobs)
     view = FakeComm()
-    pump.add(view)
+    pump.add(view, EAGER)
     until(lambda: view.sent)
     pump.stop()
 
 
 def test_views_are_bounded_and_the_newest_stay():
-    pump = TelemetryPump(dict, period_s=10.0)
+    pump = FramePump(dict)
     views = [FakeComm(str(number)) for number in range(MAX_FRONT_ENDS + 2)]
     for view in views:
-        pump.add(view)
+        pump.add(view, EAGER)
     assert [view.closed for view in views] == [True, True] + [False] * MAX_FRONT_ENDS
     pump.stop()
 
@@ -384,9 +435,9 @@ def test_both_comms_of_a_kernel():
     register_comms(kernel, lambda: {"delays": job})
     control, telemetry = FakeComm("control"), FakeComm("telemetry")
     kernel.targets[CONTROL_TARGET](control, message())
-    kernel.targets[TELEMETRY_TARGET](telemetry, message())
-    control.handle_msg(message({"version": 1, "id": "1", "request": "pause", "job": "delays"}))
-    until(lambda: telemetry.sent and telemetry.sent[-1]["jobs"][0]["paused"])
+    kernel.targets[TELEMETRY_TARGET](telemetry, message(SEE))
+    control.handle_msg(message({"v": 1, "type": "act", "id": "1", "name": "pause", "job": "delays"}))
+    until(lambda: telemetry.sent and telemetry.sent[-1].get("head", {}).get("paused"))
     assert [reply["id"] for reply in control.sent] == ["1"]
     # Where a thread has sent on a comm, ipykernel delivers its incoming messages to that thread's shell.
     assert control.senders == {threading.current_thread()}
@@ -408,8 +459,8 @@ def test_registering_again_replaces_the_first():
     assert control.closed
     again = FakeComm("again")
     kernel.targets[CONTROL_TARGET](again, message())
-    again.handle_msg(message({"version": 1, "id": "1", "request": "list"}))
-    assert [line["name"] for line in again.sent[0]["jobs"]] == ["delays"]
+    again.handle_msg(message({"v": 1, "type": "act", "id": "1", "name": "hello"}))
+    assert again.sent[0]["data"]["jobs"] == ["delays"]
     unregister_comms(kernel)
 
 
@@ -417,7 +468,7 @@ def test_a_page_that_closes_its_comms_ends_the_thread():
     kernel = FakeKernel()
     register_comms(kernel, dict)
     telemetry = FakeComm("telemetry")
-    kernel.targets[TELEMETRY_TARGET](telemetry, message())
+    kernel.targets[TELEMETRY_TARGET](telemetry, message(SEE))
     until(lambda: telemetry.sent)
     telemetry.closed_by_front_end(message())
     until(lambda: not [thread for thread in threading.enumerate() if thread.name == "workbench-telemetry"])

@@ -18,7 +18,7 @@ from shell_cells import failure, run
 import workbench as wb
 from workbench.jupyter.completion import candidates
 from workbench.jupyter.completion import options as options_after
-from workbench.jupyter.protocol import summarise
+from workbench.jupyter.told import told_head
 
 CELL = "%%stream counts --engine spark\nnumbers.map(lambda row: row)"
 
@@ -45,15 +45,15 @@ def test_a_cell_runs_on_spark_and_the_verbs_reach_its_job(shell: InteractiveShel
     assert run(shell, "%stream status counts")["tier"] == "carried"
     assert run(shell, "%stream plan").tier == "carried"
     run(shell, "%stream pause")
-    assert summarise("counts", job).paused
+    assert told_head(job).paused
     run(shell, "%stream resume counts")
     gate.release(1_000)
     assert job.wait("120s") == "FINISHED"
     assert len(job.table("counts")) == 500
     row = row_of(shell, "counts")
     assert (row[1], int(row[4])) == ("FINISHED", len(job.checkpoints()))
-    summary = summarise("counts", job)
-    assert (summary.state, summary.numLateRecordsDropped, summary.numRestarts) == ("FINISHED", 0, None)
+    head = told_head(job)
+    assert (head.state, head.late, head.restarts) == ("FINISHED", 0, None)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ LAYERS = {
     3: ("plan",),
     4: ("runtime",),
     5: ("drivers",),
-    6: ("api", "spark", "telemetry", "datasets", "public", "queries", "lessons"),
+    6: ("api", "spark", "telemetry", "datasets", "public", "queries", "lessons", "wire"),
     7: ("jupyter", "dashboard", "cli", "__main__"),
     8: ("lab", "bench"),  # tests and measures the product, which does not know it
 }

@@ -7,8 +7,9 @@ from html import escape
 from typing import Any
 
 from workbench.durations import format_instant
-from workbench.telemetry.diagnosis import told_of_connection, told_of_kept
-from workbench.telemetry.frames import Frame, end_latency
+from workbench.wire.head import Head
+from workbench.wire.sentences import Sentence, text_of
+from workbench.wire.values import Instant
 
 SHORT = 40
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
@@ -44,87 +45,47 @@ class Status(dict[str, Any]):
         return f"<table>{rows}</table>"
 
 
-def status_of(job: str, state: str, settings: Mapping[str, Any], paused: bool, frame: Frame | None) -> Status:
-    """The status from the newest frame; settings are the present ones. Before the first frame there is no progress."""
+def status_of(job: str, head: Head, settings: Mapping[str, Any]) -> Status:
+    """The status from a head; settings are the present ones, which may be newer."""
+    latency = head.latency
+    names = ("p50", "p95", "p99")
     return Status(
-        job=job, state=state, paused=paused, **settings, **(_no_progress() if frame is None else _progress(frame))
+        job=job,
+        state=head.state,
+        paused=head.paused,
+        **settings,
+        position=None if head.position_us is None else _instant(head.position_us),
+        watermark=_instant(head.watermark_us),
+        records_in=head.read,
+        records_out=head.received,
+        records_in_per_second=round(head.read_per_s or 0),
+        records_out_per_second=round(head.received_per_s or 0),
+        **{
+            f"latency_{name}_ms": None if latency is None else round(getattr(latency, f"{name}_ms"), 2)
+            for name in names
+        },
+        last_change=_text(head.change),
+        last_interruption=_text(head.interruption),
+        late_records=head.late or 0,
+        restarts=head.restarts or 0,
+        restart_due=None if head.restart_due_us is None else _instant(head.restart_due_us),
+        last_checkpoint=head.checkpoint,
+        checkpoints=head.checkpoints,
+        committed_rows=dict(head.tables),
+        backpressure=text_of(head.backpressure),
+        failure=_text(head.failure),
+        lost_connections=_text(head.connections),
+        retained=_text(head.kept),
+        **({} if head.roots is None else {"roots": dict(head.roots)}),
     )
 
 
-def _progress(frame: Frame) -> dict[str, Any]:
-    receivers, senders = {edge.target for edge in frame.edges}, {edge.source for edge in frame.edges}
-    vertices = [v for v in frame.vertices if frame.acks is None or v.id != frame.acks.vertex]
-    inputs = [v for v in vertices if v.id not in receivers]
-    outputs = [v for v in vertices if v.id not in senders]
-    watermarks = [v.metrics.get("currentInputWatermark") for v in outputs]
-    known = [int(w) for w in watermarks if w is not None]
-    return {
-        "position": None if frame.replay is None else format_instant(frame.replay.position_us),
-        "watermark": format_instant(min(known) if known else None),
-        "records_in": sum(int(v.metrics.get("numRecordsIn") or 0) for v in inputs),
-        "records_out": sum(int(v.metrics.get("numRecordsOut") or 0) for v in outputs),
-        "records_in_per_second": round(float(frame.metrics["numRecordsInPerSecond"] or 0)),
-        "records_out_per_second": round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
-        **_latency(frame),
-        "late_records": sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
-        "restarts": frame.metrics["numRestarts"],
-        "restart_due": None if (due := frame.metrics.get("restartDue")) is None else format_instant(int(due)),
-        "last_checkpoint": frame.metrics["lastCompletedCheckpointId"],
-        "checkpoints": frame.metrics["numberOfCompletedCheckpoints"],
-        "committed_rows": dict(frame.tables),
-        "backpressure": frame.backpressure,
-        "failure": frame.failure,
-        "lost_connections": " ".join(told_of_connection(task, outage) for task, outage in frame.lost.items()) or None,
-        "retained": _retained(frame),
-        **_roots(frame),
-    }
+def _instant(value: Instant) -> str:
+    return value if isinstance(value, str) else format_instant(value)
 
 
-def _retained(frame: Frame) -> str | None:
-    """What servers keep of their logs for the sources."""
-    splits = [(task.name, name, split) for task in frame.tasks for name, split in task.progress.items()]
-    told = [f"{task}, {name}: {kept}" for task, name, split in splits if (kept := told_of_kept(split))]
-    return "; ".join(told) or None
-
-
-def _roots(frame: Frame) -> dict[str, Any]:
-    """The counts of the roots, if records are acknowledged."""
-    acks = frame.acks
-    names = ("pending", "acked", "failed", "replayed")
-    return {} if acks is None else {"roots": {name: acks.total(name) for name in names}}
-
-
-def _latency(frame: Frame) -> dict[str, Any]:
-    end = end_latency([vertex.id for vertex in frame.vertices], frame.edges, frame.latency)
-    names = ("p50", "p95", "p99")
-    found = {f"latency_{name}_ms": None if end is None else round(getattr(end, f"{name}_ms"), 2) for name in names}
-    return {
-        **found,
-        "last_change": frame.changes[-1].sentence if frame.changes else None,
-        "last_interruption": frame.interruptions[-1].sentence if frame.interruptions else None,
-    }
-
-
-def _no_progress() -> dict[str, Any]:
-    return {
-        "position": None,
-        "watermark": format_instant(None),
-        "records_in": 0,
-        "records_out": 0,
-        "records_in_per_second": 0,
-        "records_out_per_second": 0,
-        **dict.fromkeys(("latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "last_change", "last_interruption")),
-        "late_records": 0,
-        "restarts": 0,
-        "restart_due": None,
-        "last_checkpoint": None,
-        "checkpoints": 0,
-        "committed_rows": {},
-        "backpressure": "",
-        "failure": None,
-        "lost_connections": None,
-        "retained": None,
-    }
+def _text(sentence: Sentence | None) -> str | None:
+    return None if sentence is None else text_of(sentence)
 
 
 class Table(list[dict[str, Any]]):

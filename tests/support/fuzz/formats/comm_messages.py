@@ -1,4 +1,4 @@
-"""Messages of the front end: requests of the control comm, for a job that runs."""
+"""Messages of the front end: acts of the control comm, for a job that runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..mutations import values
 from ..trial import FOREIGN, Format, Trial
 
 JOB = "fuzzed"
-_REQUESTS: tuple[dict[str, Any], ...] = (
-    {"request": "list"},
-    *({"request": verb, "job": JOB} for verb in ("pause", "resume", "checkpoint", "stop")),
-    {"request": "savepoint", "job": JOB, "name": "before-fix"},
-    {"request": "fail", "job": JOB, "task": "aggregate[0]"},
-    {"request": "tune", "job": JOB, "settings": {"buffer_timeout": "5ms", "checkpoint_interval": "1s"}},
-    {"request": "tune", "job": JOB, "settings": {"speed": "max", "parallelism": 2, "min_pause": "0ms"}},
-    {"request": "tune", "job": JOB, "settings": {"checkpoint_mode": "unaligned", "restart": "none"}},
+_ACTS: tuple[dict[str, Any], ...] = (
+    {"name": "hello"},
+    *({"name": name, "job": JOB} for name in ("pause", "resume", "checkpoint", "stop")),
+    {"name": "savepoint", "job": JOB, "args": {"name": "before-fix"}},
+    {"name": "fail", "job": JOB, "args": {"task": "aggregate[0]"}},
+    {"name": "tune", "job": JOB, "args": {"settings": {"buffer_timeout": "5ms", "checkpoint_interval": "1s"}}},
+    {"name": "tune", "job": JOB, "args": {"settings": {"speed": "max", "parallelism": 2, "min_pause": "0ms"}}},
+    {"name": "tune", "job": JOB, "args": {"settings": {"checkpoint_mode": "unaligned", "restart": "none"}}},
 )
 
 
@@ -40,16 +40,16 @@ def stepping_job() -> wb.types.Job:
 
 
 class CommMessages(Format):
-    """A request is answered, whatever it says."""
+    """An act is answered, whatever it says."""
 
     name = "comm"
     share = 12
 
     def make(self, trial: Trial) -> Any:
         stepping_job()
-        message: Any = {"version": 1, "id": "7", **trial.chance.choice(_REQUESTS)}
+        message: Any = {"v": 1, "type": "act", "id": "7", **trial.chance.choice(_ACTS)}
         for _ in trial.changes():
-            message = trial.changed(values.changed, message, "a request")
+            message = trial.changed(values.changed, message, "an act")
         try:
             return json.loads(values.as_text(trial.chance, message))
         except (ValueError, RecursionError):
@@ -60,5 +60,5 @@ class CommMessages(Format):
         trial.must(isinstance(reply["id"], str) and isinstance(reply["ok"], bool), f"the reply is {reply!r}"[:500])
         json.dumps(reply, allow_nan=False)
         if not reply["ok"]:
-            trial.must(FOREIGN.match(reply["error"]) is None, f"the reply to {made!r} is: {reply['error']}"[:500])
-            raise JobError(reply["error"])
+            trial.must(FOREIGN.match(reply["text"]) is None, f"the reply to {made!r} is: {reply['text']}"[:500])
+            raise JobError(reply["text"])

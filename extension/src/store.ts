@@ -1,0 +1,96 @@
+/** What a kernel has told of its jobs: its hello, and the newest sections of their frames. */
+
+import { WireError, isFields, objectOf, type Fields } from './checked.ts';
+import { VERSION, type Head, type Hello } from './wire.ts';
+
+/** The largest frame that is read, in characters of its JSON. */
+const FRAME_MAX = 8 * 2 ** 20;
+
+/** One job of a kernel. */
+export interface JobHead extends Head {
+  readonly name: string;
+  /** The cell that started it asks for its dashboard beside the notebook. */
+  readonly docks: boolean;
+}
+
+interface Known {
+  readonly seq: number;
+  readonly head: Head;
+}
+
+export class Store {
+  get hello(): Hello | null {
+    return this._hello;
+  }
+
+  /** The jobs whose heads are known, in the order of their start. */
+  get jobs(): JobHead[] {
+    const docks = this._hello?.docks ?? [];
+    return (this._hello?.jobs ?? []).flatMap(name => {
+      const known = this._known.get(name);
+      return known ? [{ ...known.head, name, docks: docks.includes(name) }] : [];
+    });
+  }
+
+  /** Take what a kernel tells of itself. */
+  welcome(told: unknown): void {
+    const hello = objectOf<Hello>('Hello', told, 'a hello');
+    this._hello = hello;
+    for (const name of [...this._known.keys()].filter(name => !hello.jobs.includes(name))) {
+      this._known.delete(name);
+    }
+  }
+
+  /**
+   * Take a message of the kernel.
+   *
+   * @returns false where it is a patch of a frame that is not here: the sections must be asked for anew.
+   */
+  take(message: unknown): boolean {
+    const told = versioned(message);
+    switch (told.type) {
+      case 'hello':
+        this.welcome(told);
+        return true;
+      case 'frame':
+        return this._takeFrame(told);
+      default:
+        throw new WireError(`the kernel sent a message of an unknown type: ${String(told.type)}`);
+    }
+  }
+
+  private _takeFrame(told: Fields): boolean {
+    const { job, seq, base } = told;
+    if (typeof job !== 'string' || typeof seq !== 'number' || (typeof base !== 'number' && base !== null)) {
+      throw new WireError('the kernel sent a frame without the name of its job, its number or that of its base');
+    }
+    if (JSON.stringify(told).length > FRAME_MAX) {
+      throw new WireError(`the kernel sent a frame of ${job} with more than 8 MB`);
+    }
+    const before = this._known.get(job);
+    if (base !== null && before?.seq !== base) {
+      return false;
+    }
+    const isPatch = base !== null;
+    const patch = 'head' in told ? objectOf<Head>('Head', told.head, `the head of ${job}`, isPatch) : {};
+    this._known.set(job, { seq, head: { ...(before?.head as Head), ...patch } });
+    return true;
+  }
+
+  private _hello: Hello | null = null;
+  private readonly _known = new Map<string, Known>();
+}
+
+/** A message of the version that is spoken here. */
+export function versioned(message: unknown): Fields {
+  if (!isFields(message)) {
+    throw new WireError('the kernel sent a message that is not a JSON object');
+  }
+  if (message.v !== VERSION) {
+    throw new WireError(
+      `the kernel speaks version ${String(message.v)} of the workbench's wire, this page version ${VERSION}: ` +
+        'install matching streaming-workbench and workbench-jupyterlab, then reload the page'
+    );
+  }
+  return message;
+}

@@ -1,0 +1,62 @@
+"""What a kernel tells a page of its jobs: the content of the messages of `workbench.wire`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from workbench.api.job.job import Job
+from workbench.dashboard.contract.recent_failure import failure_now
+from workbench.dashboard.contract.view_table import VIEWS
+from workbench.errors import sentence_of
+from workbench.jupyter.showing.docked import is_docked
+from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
+from workbench.runtime.settings.table import OF_TUNE
+from workbench.wire.head import Head, head_of
+from workbench.wire.messages import Choices, Hello, View
+from workbench.wire.sentences import runs
+from workbench.wire.values import readable, whole
+
+Jobs = Callable[[], Mapping[str, Job]]
+"""Returns the jobs of this kernel by name."""
+
+
+def hello_of(jobs: Mapping[str, Job]) -> Hello:
+    """The jobs, in the order of their start, the views that each of them has, and the settings with usual values."""
+    usual = ((name, each) for name, each in {**OF_TUNE, **ARCHITECTURE_KNOBS}.items() if each.steps)
+    return Hello(
+        jobs=tuple(jobs),
+        docks=tuple(filter(is_docked, jobs)),
+        views=tuple(View(view.name, view.title, view.help) for view in VIEWS.values()),
+        settings=tuple(Choices(name, each.title, tuple(each.choices)) for name, each in usual),
+    )
+
+
+def told_head(job: Job) -> Head:
+    """A job at a glance, from its newest frame.
+
+    A job that cannot be read has a head that says so, so that it does not hide the others.
+    """
+    try:
+        status = job.status()
+        if job.engine == "spark":
+            return _head_on_spark(job.state, status)
+        frame = job.recorder.latest()
+        head = head_of(frame, job.state, paused=bool(status.get("paused")), stepped=not job.live)
+        failure = None if frame is None else failure_now(frame)
+        return replace(head, failure=runs(failure) if failure else None)
+    except Exception as error:  # noqa: BLE001
+        return Head(state="UNKNOWN", failure=runs(f"this job cannot be read: {sentence_of(error)}"))
+
+
+def _head_on_spark(state: str, status: Mapping[str, object]) -> Head:
+    """What Spark measures; the rest is not known."""
+    batches, failure = whole(status["batches"]), status["failure"]
+    return Head(
+        state=state,
+        paused=bool(status["paused"]),
+        read_per_s=readable(status["rows_per_second"]),
+        late=whole(status["late_records"]),
+        checkpoint=batches - 1 if batches else None,
+        failure=runs(str(failure)) if failure else None,
+    )
