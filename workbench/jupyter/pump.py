@@ -16,8 +16,8 @@ from workbench.wire.values import plain
 
 PERIOD_S = 0.1
 """Between two looks at the jobs at least: frames are sampled as often."""
-IDLE_S = 1.0
-"""Between two looks if no page asks for more."""
+LOOK_S = 0.25
+"""Between two looks at the list of jobs at most: a page docks the dashboard of a new one."""
 MAX_FRONT_ENDS = 8
 """A page that crashed never closes its comms. Polling for it would keep an idle kernel from being culled, so the number
 of comms is bounded instead, and the newest are kept."""
@@ -39,8 +39,8 @@ class Comm(Protocol):
 class FramePump:
     """The one thread that sends frames; it lives while there is a page.
 
-    It looks at the jobs as often as the most eager page wants, and when a page comes, asks for other sections, or has
-    acted; a page receives only what has changed since its last frame.
+    It looks at the jobs as often as the most eager page wants, and when a job or a page comes, or a page asks for
+    other sections or has acted; a page receives only what has changed since its last frame.
 
     Args:
         jobs: returns the jobs by name.
@@ -112,10 +112,10 @@ class FramePump:
     def _run(self) -> None:
         while pages := self._pages_or_end():
             now = time.monotonic()
-            due = [page for page in pages if page.is_due(now)]
             try:
                 jobs = self._jobs()
-                hello = plain(hello_of(jobs)) if due else {}
+                hello = plain(hello_of(jobs))
+                due = [page for page in pages if page.is_due(now, hello)]
                 heads = {name: plain(told_head(job)) for name, job in jobs.items()} if due else {}
             except Exception:  # noqa: BLE001 - a look that failed must not end the thread: every page would fall silent
                 due = []
@@ -123,7 +123,7 @@ class FramePump:
                 if not page.tell(hello, heads, now):
                     self.remove(page.comm.comm_id)
             left = min((page.due_s for page in pages), default=now) - time.monotonic()
-            self._wake.wait(min(max(left, PERIOD_S), IDLE_S))
+            self._wake.wait(min(max(left, PERIOD_S), LOOK_S))
             self._wake.clear()
 
     def _pages_or_end(self) -> tuple[_Page, ...]:
@@ -147,13 +147,14 @@ class _Page:
         self.comm = comm
         self.due_s = 0.0
         self._see = see
-        self._period_s = min((self._every_s(job) for job in see.sections), default=IDLE_S)
+        self._period_s = min((self._every_s(job) for job in see.sections), default=1.0)
         self._hello: Plain | None = None
         self._heads: dict[str, Plain] = {}
         self._seq: dict[str, int] = {}
 
-    def is_due(self, now_s: float) -> bool:
-        return now_s >= self.due_s
+    def is_due(self, now_s: float, hello: Plain) -> bool:
+        """Whether it is time for a frame, or the list of jobs is another."""
+        return now_s >= self.due_s or hello != self._hello
 
     def hurry(self) -> None:
         """Let the next frame be due now."""
