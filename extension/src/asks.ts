@@ -2,9 +2,9 @@
 
 import type { JSONObject } from '@lumino/coreutils';
 
-import { WireError, isFields } from './checked.ts';
-import { versioned } from './store.ts';
-import { EVERY_JOB, VERSION, type ActName } from './wire.ts';
+import { objectOf } from './checked.ts';
+import { unknownType, versioned } from './store.ts';
+import { EVERY_JOB, VERSION, type Act, type ActName, type Reply, type See } from './wire.ts';
 
 export const CONTROL_TARGET = 'workbench:control';
 export const TELEMETRY_TARGET = 'workbench:telemetry';
@@ -22,17 +22,10 @@ export interface Ask {
   args?: { [name: string]: string | Settings };
 }
 
-export interface Reply {
-  id: string;
-  ok: boolean;
-  /** What went wrong, in one sentence. */
-  text: string;
-  data: unknown;
-}
-
 /** The message that asks for something. */
 export function actMessage(id: string, ask: Ask): JSONObject {
-  return { v: VERSION, type: 'act', id, name: ask.name, job: ask.job ?? '', args: ask.args ?? {} };
+  const act = { id, name: ask.name, job: ask.job ?? '', args: ask.args ?? {} } satisfies Act;
+  return { v: VERSION, type: 'act', ...act };
 }
 
 /**
@@ -41,14 +34,15 @@ export function actMessage(id: string, ask: Ask): JSONObject {
  * @param comm the id of the comm on which it is seen; empty: the one that the message opens.
  */
 export function seeMessage(comm = ''): JSONObject {
-  return { v: VERSION, type: 'see', sections: { [EVERY_JOB]: { head: HEAD_MS } }, comm };
+  const see = { sections: { [EVERY_JOB]: { head: HEAD_MS } }, comm } satisfies See;
+  return { v: VERSION, type: 'see', ...see };
 }
 
 /** A message of the control comm. */
 export function replyOf(message: unknown): Reply {
-  const { type, id, ok, text, data } = versioned(message);
-  if (type !== 'reply' || typeof id !== 'string' || typeof ok !== 'boolean' || typeof text !== 'string') {
-    throw new WireError('the kernel sent a reply without its id, whether it is done, or a text');
+  const told = versioned(message);
+  if (told.type !== 'reply') {
+    throw unknownType(told);
   }
-  return { id, ok, text, data: isFields(data) ? data : null };
+  return objectOf<Reply>('Reply', told, 'a reply');
 }

@@ -10,11 +10,9 @@ export type Shape =
   | 'number'
   | 'boolean'
   | 'null'
-  | 'unknown'
   | { readonly list: Shape }
   | { readonly map: Shape }
   | { readonly any: readonly Shape[] }
-  | { readonly is: readonly string[] }
   | { readonly object: string };
 
 export type Fields = { readonly [name: string]: unknown };
@@ -70,12 +68,6 @@ function checked(shape: Shape, value: unknown, where: string): unknown {
   if ('object' in shape) {
     return objectOf(shape.object, value, where);
   }
-  if ('is' in shape) {
-    if (typeof value !== 'string' || !shape.is.includes(value)) {
-      throw new WireError(`the kernel sent ${where} that is none of ${shape.is.join(', ')}: ${shown(value)}`);
-    }
-    return value;
-  }
   return oneOf(shape.any, value, where);
 }
 
@@ -93,8 +85,6 @@ function fits(shape: string, value: unknown): boolean {
   switch (shape) {
     case 'null':
       return value === null;
-    case 'unknown':
-      return true;
     case 'number':
       return typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= WHOLE_MAX;
     default:
@@ -103,10 +93,7 @@ function fits(shape: string, value: unknown): boolean {
 }
 
 function mayBe(shape: Exclude<Shape, string>, value: unknown): boolean {
-  if ('list' in shape) {
-    return Array.isArray(value);
-  }
-  return 'is' in shape ? typeof value === 'string' : isFields(value);
+  return 'list' in shape ? Array.isArray(value) : isFields(value);
 }
 
 /** The beginning of a value, for an error. */

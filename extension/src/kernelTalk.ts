@@ -3,10 +3,10 @@ import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, replyOf, seeMessage, type Ask, type Reply } from './asks';
+import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, replyOf, seeMessage, type Ask } from './asks';
 import { Store } from './store';
 import { SubshellComm, delay } from './subshellComm';
-import { VERSION } from './wire';
+import { VERSION, type Reply } from './wire';
 
 /** How long a request may go unanswered before the user is notified. */
 const REPLY_PATIENCE_MS = 60_000;
@@ -106,8 +106,8 @@ export class KernelTalk implements IDisposable {
     if (!reply) {
       return;
     }
-    if (!reply.ok) {
-      throw new Error(reply.text);
+    if (!reply.data) {
+      throw new Error(reply.text || 'the kernel has told nothing of its jobs');
     }
     this.store.welcome(reply.data);
     if (await this._openTelemetry()) {

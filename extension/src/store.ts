@@ -1,10 +1,7 @@
 /** What a kernel has told of its jobs: its hello, and the newest sections of their frames. */
 
 import { WireError, isFields, objectOf, type Fields } from './checked.ts';
-import { VERSION, type Head, type Hello } from './wire.ts';
-
-/** The largest frame that is read, in characters of its JSON. */
-const FRAME_MAX = 8 * 2 ** 20;
+import { FRAME_MAX, VERSION, type Head, type Hello } from './wire.ts';
 
 /** One job of a kernel. */
 export interface JobHead extends Head {
@@ -33,8 +30,7 @@ export class Store {
   }
 
   /** Take what a kernel tells of itself. */
-  welcome(told: unknown): void {
-    const hello = objectOf<Hello>('Hello', told, 'a hello');
+  welcome(hello: Hello): void {
     this._hello = hello;
     for (const name of [...this._known.keys()].filter(name => !hello.jobs.includes(name))) {
       this._known.delete(name);
@@ -50,30 +46,34 @@ export class Store {
     const told = versioned(message);
     switch (told.type) {
       case 'hello':
-        this.welcome(told);
+        this.welcome(objectOf<Hello>('Hello', told, 'a hello'));
         return true;
       case 'frame':
         return this._takeFrame(told);
       default:
-        throw new WireError(`the kernel sent a message of an unknown type: ${String(told.type)}`);
+        throw unknownType(told);
     }
   }
 
   private _takeFrame(told: Fields): boolean {
     const { job, seq, base } = told;
-    if (typeof job !== 'string' || typeof seq !== 'number' || (typeof base !== 'number' && base !== null)) {
+    if (typeof job !== 'string' || !Number.isSafeInteger(seq) || (base !== null && !Number.isSafeInteger(base))) {
       throw new WireError('the kernel sent a frame without the name of its job, its number or that of its base');
     }
     if (JSON.stringify(told).length > FRAME_MAX) {
       throw new WireError(`the kernel sent a frame of ${job} with more than 8 MB`);
     }
+    const where = `the head of ${job}`;
+    if (base === null) {
+      this._known.set(job, { seq: seq as number, head: objectOf<Head>('Head', told.head, where) });
+      return true;
+    }
     const before = this._known.get(job);
-    if (base !== null && before?.seq !== base) {
+    if (!before || before.seq !== base) {
       return false;
     }
-    const isPatch = base !== null;
-    const patch = 'head' in told ? objectOf<Head>('Head', told.head, `the head of ${job}`, isPatch) : {};
-    this._known.set(job, { seq, head: { ...(before?.head as Head), ...patch } });
+    const changed = 'head' in told ? objectOf<Partial<Head>>('Head', told.head, where, true) : {};
+    this._known.set(job, { seq: seq as number, head: { ...before.head, ...changed } });
     return true;
   }
 
@@ -93,4 +93,8 @@ export function versioned(message: unknown): Fields {
     );
   }
   return message;
+}
+
+export function unknownType(told: Fields): WireError {
+  return new WireError(`the kernel sent a message of an unknown type: ${String(told.type)}`);
 }

@@ -1,8 +1,9 @@
 // Generated from the dataclasses in `workbench/wire` by `python -m workbench.wire.typescript`.
 
 export const VERSION = 1;
-export const EVERY_JOB = "*";
-export const WHOLE_MAX = 9007199254740992;
+export const EVERY_JOB = '*';
+export const FRAME_MAX = 8388608;
+export const WHOLE_MAX = 9007199254740991;
 
 export type ActName = 'hello' | 'tune' | 'pause' | 'resume' | 'checkpoint' | 'savepoint' | 'stop' | 'fail';
 
@@ -66,6 +67,13 @@ export interface Hello {
   readonly settings: readonly Choices[];
 }
 
+export interface Reply {
+  readonly id: string;
+  readonly ok: boolean;
+  readonly text: string;
+  readonly data: Hello | null;
+}
+
 export interface See {
   readonly sections: { readonly [name: string]: { readonly [name: string]: number } };
   readonly comm: string;
@@ -78,254 +86,66 @@ export interface Act {
   readonly args: { readonly [name: string]: unknown };
 }
 
-/** What `checked` compares values with. */
+/** What values are compared with. */
 export const SHAPES = {
-  "Figure": {
-    "n": "string"
+  Figure: {
+    n: "string",
   },
-  "Latency": {
-    "p50_ms": "number",
-    "p95_ms": "number",
-    "p99_ms": "number"
+  Latency: {
+    p50_ms: "number",
+    p95_ms: "number",
+    p99_ms: "number",
   },
-  "Head": {
-    "state": "string",
-    "paused": "boolean",
-    "stepped": "boolean",
-    "started_us": {
-      "any": [
-        "number",
-        "string",
-        "null"
-      ]
-    },
-    "running_ms": {
-      "any": [
-        "number",
-        "null"
-      ]
-    },
-    "read": "number",
-    "received": "number",
-    "read_per_s": {
-      "any": [
-        "number",
-        "null"
-      ]
-    },
-    "received_per_s": {
-      "any": [
-        "number",
-        "null"
-      ]
-    },
-    "late": {
-      "any": [
-        "number",
-        "null"
-      ]
-    },
-    "restarts": {
-      "any": [
-        "number",
-        "null"
-      ]
-    },
-    "restart_due_us": {
-      "any": [
-        "number",
-        "string",
-        "null"
-      ]
-    },
-    "checkpoint": {
-      "any": [
-        "number",
-        "null"
-      ]
-    },
-    "checkpoints": "number",
-    "watermark_us": {
-      "any": [
-        "number",
-        "string",
-        "null"
-      ]
-    },
-    "lag_us": {
-      "any": [
-        "number",
-        "null"
-      ]
-    },
-    "position_us": {
-      "any": [
-        "number",
-        "string",
-        "null"
-      ]
-    },
-    "latency": {
-      "any": [
-        {
-          "object": "Latency"
-        },
-        "null"
-      ]
-    },
-    "settings": {
-      "map": {
-        "any": [
-          "string",
-          "number",
-          "null"
-        ]
-      }
-    },
-    "tables": {
-      "map": "number"
-    },
-    "backpressure": {
-      "list": {
-        "any": [
-          "string",
-          {
-            "object": "Figure"
-          }
-        ]
-      }
-    },
-    "failure": {
-      "any": [
-        {
-          "list": {
-            "any": [
-              "string",
-              {
-                "object": "Figure"
-              }
-            ]
-          }
-        },
-        "null"
-      ]
-    },
-    "change": {
-      "any": [
-        {
-          "list": {
-            "any": [
-              "string",
-              {
-                "object": "Figure"
-              }
-            ]
-          }
-        },
-        "null"
-      ]
-    },
-    "interruption": {
-      "any": [
-        {
-          "list": {
-            "any": [
-              "string",
-              {
-                "object": "Figure"
-              }
-            ]
-          }
-        },
-        "null"
-      ]
-    },
-    "connections": {
-      "any": [
-        {
-          "list": {
-            "any": [
-              "string",
-              {
-                "object": "Figure"
-              }
-            ]
-          }
-        },
-        "null"
-      ]
-    },
-    "kept": {
-      "any": [
-        {
-          "list": {
-            "any": [
-              "string",
-              {
-                "object": "Figure"
-              }
-            ]
-          }
-        },
-        "null"
-      ]
-    },
-    "roots": {
-      "any": [
-        {
-          "map": "number"
-        },
-        "null"
-      ]
-    },
-    "tasks": {
-      "list": "string"
-    }
+  Head: {
+    state: "string",
+    paused: "boolean",
+    stepped: "boolean",
+    started_us: {"any": ["number", "string", "null"]},
+    running_ms: {"any": ["number", "null"]},
+    read: "number",
+    received: "number",
+    read_per_s: {"any": ["number", "null"]},
+    received_per_s: {"any": ["number", "null"]},
+    late: {"any": ["number", "null"]},
+    restarts: {"any": ["number", "null"]},
+    restart_due_us: {"any": ["number", "string", "null"]},
+    checkpoint: {"any": ["number", "null"]},
+    checkpoints: "number",
+    watermark_us: {"any": ["number", "string", "null"]},
+    lag_us: {"any": ["number", "null"]},
+    position_us: {"any": ["number", "string", "null"]},
+    latency: {"any": [{"object": "Latency"}, "null"]},
+    settings: {"map": {"any": ["string", "number", "null"]}},
+    tables: {"map": "number"},
+    backpressure: {"list": {"any": ["string", {"object": "Figure"}]}},
+    failure: {"any": [{"list": {"any": ["string", {"object": "Figure"}]}}, "null"]},
+    change: {"any": [{"list": {"any": ["string", {"object": "Figure"}]}}, "null"]},
+    interruption: {"any": [{"list": {"any": ["string", {"object": "Figure"}]}}, "null"]},
+    connections: {"any": [{"list": {"any": ["string", {"object": "Figure"}]}}, "null"]},
+    kept: {"any": [{"list": {"any": ["string", {"object": "Figure"}]}}, "null"]},
+    roots: {"any": [{"map": "number"}, "null"]},
+    tasks: {"list": "string"},
   },
-  "View": {
-    "name": "string",
-    "title": "string",
-    "help": "string"
+  View: {
+    name: "string",
+    title: "string",
+    help: "string",
   },
-  "Choices": {
-    "name": "string",
-    "title": "string",
-    "values": {
-      "list": "string"
-    }
+  Choices: {
+    name: "string",
+    title: "string",
+    values: {"list": "string"},
   },
-  "Hello": {
-    "jobs": {
-      "list": "string"
-    },
-    "docks": {
-      "list": "string"
-    },
-    "views": {
-      "list": {
-        "object": "View"
-      }
-    },
-    "settings": {
-      "list": {
-        "object": "Choices"
-      }
-    }
+  Hello: {
+    jobs: {"list": "string"},
+    docks: {"list": "string"},
+    views: {"list": {"object": "View"}},
+    settings: {"list": {"object": "Choices"}},
   },
-  "See": {
-    "sections": {
-      "map": {
-        "map": "number"
-      }
-    },
-    "comm": "string"
+  Reply: {
+    id: "string",
+    ok: "boolean",
+    text: "string",
+    data: {"any": [{"object": "Hello"}, "null"]},
   },
-  "Act": {
-    "id": "string",
-    "name": "string",
-    "job": "string",
-    "args": {
-      "map": "unknown"
-    }
-  }
 } as const;

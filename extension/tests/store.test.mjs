@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, replyOf, seeMessage } from '../src/asks.ts';
 import { WireError } from '../src/checked.ts';
 import { Store } from '../src/store.ts';
-import { VERSION } from '../src/wire.ts';
+import { FRAME_MAX, SHAPES, VERSION, WHOLE_MAX } from '../src/wire.ts';
 
 const golden = JSON.parse(readFileSync(new URL('../../tests/support/golden/wire.json', import.meta.url), 'utf8'));
 
@@ -59,36 +59,91 @@ test('a message that cannot be trusted is refused in a sentence, and what was kn
   for (const { why, message } of golden.malformed) {
     assert.throws(() => store.take(message), error => error instanceof WireError && /^the kernel /.test(error.message), why);
   }
-  for (const number of [NaN, Infinity, 2 ** 53 + 2]) {
-    const head = { ...golden.told[1].head, read: number };
-    assert.throws(() => store.take({ ...golden.told[1], head }), /head of delays\.read that is not a number/);
-  }
-  const long = { ...golden.told[1].head, backpressure: ['x'.repeat(9 * 2 ** 20)] };
-  assert.throws(() => store.take({ ...golden.told[1], head: long }), /more than 8 MB/);
   assert.deepEqual(store.jobs, golden.jobs);
 });
 
-test('names, values and sentences with markup stay text', () => {
-  const name = '<img src=x onerror=alert(1)>';
-  const [hello, whole] = golden.told;
-  const head = { ...whole.head, backpressure: [name, { n: name }], settings: { [name]: name } };
-  const [job] = told([{ ...hello, jobs: [name] }, { ...whole, job: name, head }]).jobs;
-  assert.equal(job.name, name);
-  assert.deepEqual(job.backpressure, [name, { n: name }]);
-  assert.deepEqual(job.settings, { [name]: name });
+test('another version is refused with what to install', () => {
+  for (const v of [undefined, null, 0, VERSION + 1, '1']) {
+    for (const take of [message => new Store().take(message), replyOf]) {
+      assert.throws(() => take({ ...golden.told[0], v }), /^Error: the kernel speaks version .* of the workbench's wire, this page version 1: install matching/);
+    }
+  }
 });
 
-test('a setting named like a part of each object is a setting', () => {
-  const [hello, whole] = golden.told;
-  const head = { ...whole.head, settings: JSON.parse('{"__proto__": "1", "constructor": "2"}') };
-  const [job] = told([hello, { ...whole, head }]).jobs;
-  assert.deepEqual(Object.keys(job.settings), ['__proto__', 'constructor']);
+test('a field of a section of another type is refused, whole or as a patch', () => {
+  const [, whole] = golden.told;
+  const store = told(golden.told.slice(0, 2));
+  const take = (name, value, base) => store.take({ ...whole, base, head: { ...whole.head, [name]: value } });
+  const examples = { string: 'x', number: 1, boolean: true, null: null, list: [], object: {} };
+  const numbers = [NaN, Infinity, -Infinity, 2 ** 53, -(2 ** 53), 2 ** 63];
+  for (const [name, shape] of Object.entries(SHAPES.Head)) {
+    const kinds = kindsOf(shape);
+    for (const base of [null, 0]) {
+      for (const [kind, value] of Object.entries(examples)) {
+        if (!kinds.includes(kind)) {
+          assert.throws(() => take(name, value, base), new RegExp(`the head of delays\\.${name} `), `${name}: ${kind}`);
+        }
+      }
+      for (const number of kinds.includes('number') ? numbers : []) {
+        assert.throws(() => take(name, number, base), new RegExp(`the head of delays\\.${name} .*${number}$`));
+      }
+    }
+  }
+  store.take({ ...whole, head: { ...whole.head, read: WHOLE_MAX } });
+  assert.equal(store.jobs[0].read, WHOLE_MAX);
 });
+
+/** The kinds of JSON values that fit a shape. */
+function kindsOf(shape) {
+  if (typeof shape === 'string') {
+    return [shape];
+  }
+  return shape.any?.flatMap(kindsOf) ?? ['list' in shape ? 'list' : 'object'];
+}
+
+test('a frame of more than 8 MB is refused', () => {
+  const [hello, whole] = golden.told;
+  const frame = letters => ({ ...whole, head: { ...whole.head, backpressure: ['x'.repeat(letters)] } });
+  const others = JSON.stringify(frame(0)).length;
+  assert.equal(told([hello, frame(FRAME_MAX - others)]).jobs.length, 1);
+  assert.throws(() => told([hello, frame(FRAME_MAX - others + 1)]), /the kernel sent a frame of delays with more than 8 MB/);
+});
+
+test('names, values and sentences with markup stay text, wherever they are', () => {
+  const [hello, whole] = golden.told;
+  let count = 0;
+  for (const text of golden.hostile) {
+    for (const [name, shape] of Object.entries(SHAPES.Head)) {
+      for (const value of withText(shape, text)) {
+        const head = { ...whole.head, [name]: value };
+        const [job] = told([{ ...hello, jobs: [text] }, { ...whole, job: text, head }]).jobs;
+        assert.equal(job.name, text);
+        assert.deepEqual(job[name], value);
+        count++;
+      }
+    }
+  }
+  assert.equal(count, 15 * golden.hostile.length);
+});
+
+/** Values of a shape that are made of a text, or named by it. */
+function withText(shape, text) {
+  if (shape === 'string') {
+    return [text];
+  }
+  if (shape.list) {
+    return [withText(shape.list, text)];
+  }
+  if (shape.map) {
+    return [Object.fromEntries([[text, withText(shape.map, text)[0] ?? 7]])];
+  }
+  return shape.object === 'Figure' ? [{ n: text }] : (shape.any?.flatMap(each => withText(each, text)) ?? []);
+}
 
 test('replies are read', () => {
   for (const reply of golden.replies) {
     const { v: _v, type: _type, ...content } = reply;
     assert.deepEqual(replyOf(reply), content);
   }
-  assert.throws(() => replyOf({ v: VERSION, type: 'reply', ok: true, text: '' }), /without its id/);
+  assert.throws(() => replyOf({ v: VERSION, type: 'reply', ok: true, text: '' }), /a reply without 'id'/);
 });

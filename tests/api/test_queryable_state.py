@@ -15,7 +15,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.job.job import Job
-from workbench.jupyter import protocol
+from workbench.jupyter.told import sent_head
 from workbench.jupyter.verbs.running import run_verb
 
 ROWS = 700
@@ -241,5 +241,4 @@ def test_a_copy_of_a_jobs_state_is_plain_text_so_that_it_can_be_sent() -> None:
     for copied in (copy.deepcopy(job.state), pickle.loads(pickle.dumps(job.state))):
         assert copied == job.state
         assert type(copied) is str
-    message = protocol.jobs_message([protocol.summarise("asked", job)])
-    assert json.loads(json.dumps(message))["jobs"][0]["state"] == job.state
+    assert json.loads(json.dumps(sent_head(job)))["state"] == job.state

@@ -72,7 +72,7 @@ LOSE = """([path, what]) => {
         if (content.target_name === what) {
             kernel.sendShellMessage = send
             header.subshell_id = 'deleted'
-        } else if (content.data?.request === what) {
+        } else if (content.data?.name === what) {
             kernel.sendShellMessage = send
             content.comm_id = 'closed'
         }

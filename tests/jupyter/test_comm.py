@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import threading
 import time
 from dataclasses import replace
@@ -10,21 +11,24 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from jupyter_client.session import Session
 from waiting import until
 
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import SettingError
+from workbench.from_json import made
 from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
 from workbench.jupyter.comm import answer, register_comms, unregister_comms
 from workbench.jupyter.pump import MAX_FRONT_ENDS, PERIOD_S, FramePump
-from workbench.jupyter.told import hello_of, told_head
+from workbench.jupyter.told import hello_of, sent_head, told_head
 from workbench.telemetry.frames import EdgeFrame, EventFrame, Frame, TaskFrame, VertexFrame
-from workbench.wire.messages import VERSION, See, WireError, act_of, see_of
+from workbench.wire.head import Head
+from workbench.wire.messages import FRAME_MAX, VERSION, See, WireError, act_of, see_of
 from workbench.wire.messages import message as message_of
 from workbench.wire.patches import patch
 from workbench.wire.sentences import text_of
 from workbench.wire.typescript import FILE, typescript
-from workbench.wire.values import plain
+from workbench.wire.values import WHOLE_MAX, plain
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/support/golden/wire.json").read_text())
@@ -156,7 +160,7 @@ def told(jobs):
     return [
         message_of("hello", plain(hello_of(jobs))),
         *(
-            message_of("frame", {"job": name, "seq": 0, "base": None, "head": plain(told_head(job))})
+            message_of("frame", {"job": name, "seq": 0, "base": None, "head": sent_head(job)})
             for name, job in jobs.items()
         ),
     ]
@@ -232,21 +236,71 @@ def test_a_failure_ages_out_once_the_job_has_recovered():
     assert told_head(FakeJob(replace(minute, state="RESTARTING"))).failure == (FRAME.failure,)
 
 
-def test_numbers_that_a_page_cannot_read_are_left_out():
+def test_metrics_that_a_page_cannot_read_are_left_out():
     metrics = {"numRecordsInPerSecond": math.nan, "runningTime": math.inf, "numRestarts": True}
     head = told_head(FakeJob(replace(FRAME, metrics={**metrics, "lastCompletedCheckpointId": 2**60})))
     assert (head.read_per_s, head.running_ms, head.restarts, head.checkpoint) == (None, None, None, None)
-    with pytest.raises(ValueError, match="cannot read"):
-        plain({"n": 2**53 + 1})
 
 
-def test_a_job_that_cannot_be_read_says_so_in_its_own_line():
-    broken = FakeJob()
-    broken.recorder = None
-    head = told_head(broken)
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 2**53, -(2**53), 2**63, 1e17], ids=str)
+def test_a_number_that_a_page_cannot_read_is_no_value_of_the_wire(number):
+    with pytest.raises(ValueError, match=re.escape(f"{number!r} is a number that a page cannot read")):
+        plain({"n": [number]})
+    assert plain({"n": [WHOLE_MAX, -WHOLE_MAX, 0.5]}) == {"n": [2**53 - 1, 1 - 2**53, 0.5]}
+
+
+UNREAD = {
+    "NaN": (replace(FRAME, settings={"rate": math.nan}), "nan is a number that a page cannot read"),
+    "beyond 2^53": (replace(FRAME, tables={"delays": 2**53}), f"{2**53} is a number that a page cannot read"),
+    "8 MB": (replace(FRAME, backpressure="x" * FRAME_MAX), "what there is to tell of it has more than 8 MB"),
+    "no frames": (None, "'NoneType' object has no attribute 'latest'"),
+}
+
+
+@pytest.mark.parametrize(("frame", "why"), UNREAD.values(), ids=UNREAD)
+def test_a_job_that_cannot_be_told_of_says_so_in_its_own_line_and_hides_no_other(frame, why):
+    broken = FakeJob(frame)
+    if frame is None:
+        broken.recorder = None
+    pump, page = FramePump(lambda: {"broken": broken, "delays": FakeJob()}), FakeComm()
+    pump.add(page, EAGER)
+    until(lambda: len(page.sent) == 3)
+    head = made(Head, page.sent[1]["head"])
     assert head.state == "UNKNOWN"
-    expected = "this job cannot be read: AttributeError: 'NoneType' object has no attribute 'latest'"
-    assert text_of(head.failure) == expected
+    assert text_of(head.failure).startswith("this job cannot be read: ")
+    assert text_of(head.failure).endswith(why)
+    assert page.sent[2]["head"] == sent_head(FakeJob())
+    pump.stop()
+
+
+@pytest.mark.parametrize("text", GOLDEN["hostile"], ids=lambda text: ascii(text)[:24])
+def test_names_values_and_sentences_with_markup_travel_as_text(text):
+    told = SimpleNamespace(sentence=text)
+    frame = replace(
+        FRAME, backpressure=text, failure=text, changes=(told,), interruptions=(told,), tables={text: 7},
+        settings={text: text}, knobs={f"{text}!": text}, tasks=tuple(replace(task, name=text) for task in FRAME.tasks),
+    )  # fmt: skip
+    head = made(Head, json.loads(json.dumps(sent_head(FakeJob(frame, text)))))
+    sentences = (head.backpressure, head.failure, head.change, head.interruption)
+    assert [text_of(each or ()) for each in sentences] == [text] * 4
+    assert (head.state, dict(head.tables), head.tasks) == (text, {text: 7}, (text,) * 3)
+    assert head.settings == {text: text, f"{text}!": text}
+
+
+def test_what_no_message_can_carry_becomes_a_question_mark():
+    half = "\udcff 5 ms \ud800"
+    head = sent_head(FakeJob(replace(FRAME, failure=half, settings={half: half})))
+    session = Session(key=b"")
+    *_, content = session.serialize(session.msg("comm_msg", {"head": head}))
+    assert json.loads(content)["head"] == head
+    assert head["settings"] == {"? 5 ms ?": "? 5 ms ?"}
+    reply = answer({"v": 1, "type": "act", "id": half, "name": "hello"}, dict)
+    assert reply["id"] == "? 5 ms ?"
+
+
+def test_a_section_that_there_is_not_is_refused():
+    with pytest.raises(WireError, match="unknown section 'heads': did you mean 'head'"):
+        see_of({"v": 1, "type": "see", "sections": {"*": {"head": 100, "heads": 100}}})
 
 
 # -- acts ------------------------------------------------------------------------------------------------------------

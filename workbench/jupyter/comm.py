@@ -18,7 +18,7 @@ from workbench.jupyter.pump import MAX_FRONT_ENDS, Comm, FramePump, close
 from workbench.jupyter.showing.ahead import import_ahead
 from workbench.jupyter.showing.docked import front_closed, front_opened
 from workbench.jupyter.told import Jobs, hello_of
-from workbench.wire.messages import WireError, act_of, id_of, message, see_of
+from workbench.wire.messages import Hello, Reply, WireError, act_of, id_of, message, see_of
 from workbench.wire.values import plain
 
 _ACTS: Mapping[str, Callable[[Job, Mapping[str, Any]], object]] = {
@@ -64,7 +64,7 @@ def answer(found: object, jobs: Jobs) -> dict[str, Any]:
         act = act_of(found)
         known = jobs()
         if act.name == "hello":
-            return _reply(act.id, data=plain(hello_of(known)))
+            return _reply(act.id, data=hello_of(known))
         if act.job not in known:
             raise JobError(unknown("job", act.job, known))
         _ACTS[act.name](known[act.job], act.args)
@@ -73,9 +73,8 @@ def answer(found: object, jobs: Jobs) -> dict[str, Any]:
         return _reply(id_of(found), text=sentence_of(error))
 
 
-def _reply(id: str, text: str = "", data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The answer to an act; `text` is what went wrong, in one sentence for the user."""
-    return message("reply", {"id": id, "ok": not text, "text": text, "data": data})
+def _reply(id: str, text: str = "", data: Hello | None = None) -> dict[str, Any]:
+    return message("reply", plain(Reply(id, not text, text, data)))
 
 
 class _Service:

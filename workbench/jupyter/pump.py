@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from workbench.drivers.contract.leaving import end_with_process
-from workbench.jupyter.told import Jobs, hello_of, told_head
+from workbench.jupyter.told import Jobs, hello_of, sent_head
 from workbench.wire.messages import EVERY_JOB, See, message
 from workbench.wire.patches import patch
 from workbench.wire.values import plain
@@ -116,7 +116,7 @@ class FramePump:
                 jobs = self._jobs()
                 hello = plain(hello_of(jobs))
                 due = [page for page in pages if page.is_due(now, hello)]
-                heads = {name: plain(told_head(job)) for name, job in jobs.items()} if due else {}
+                heads = {name: sent_head(job) for name, job in jobs.items()} if due else {}
             except Exception:  # noqa: BLE001 - a look that failed must not end the thread: every page would fall silent
                 due = []
             for page in due:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from workbench.api.job.job import Job
 from workbench.dashboard.contract.recent_failure import failure_now
@@ -13,9 +15,9 @@ from workbench.jupyter.showing.docked import is_docked
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import OF_TUNE
 from workbench.wire.head import Head, head_of
-from workbench.wire.messages import Choices, Hello, View
+from workbench.wire.messages import FRAME_MAX, Choices, Hello, View
 from workbench.wire.sentences import runs
-from workbench.wire.values import readable, whole
+from workbench.wire.values import plain, readable, whole
 
 Jobs = Callable[[], Mapping[str, Job]]
 """Returns the jobs of this kernel by name."""
@@ -33,20 +35,28 @@ def hello_of(jobs: Mapping[str, Job]) -> Hello:
 
 
 def told_head(job: Job) -> Head:
-    """A job at a glance, from its newest frame.
+    """A job at a glance, from its newest frame."""
+    status = job.status()
+    if job.engine == "spark":
+        return _head_on_spark(job.state, status)
+    frame = job.recorder.latest()
+    head = head_of(frame, job.state, paused=bool(status.get("paused")), stepped=not job.live)
+    failure = None if frame is None else failure_now(frame)
+    return replace(head, failure=runs(failure) if failure else None)
 
-    A job that cannot be read has a head that says so, so that it does not hide the others.
+
+def sent_head(job: Job) -> dict[str, Any]:
+    """The same as a message carries it.
+
+    A job that cannot be read, or has what no page reads, has a head that says so, so that it does not hide the others.
     """
     try:
-        status = job.status()
-        if job.engine == "spark":
-            return _head_on_spark(job.state, status)
-        frame = job.recorder.latest()
-        head = head_of(frame, job.state, paused=bool(status.get("paused")), stepped=not job.live)
-        failure = None if frame is None else failure_now(frame)
-        return replace(head, failure=runs(failure) if failure else None)
+        sent: dict[str, Any] = plain(told_head(job))
+        if len(json.dumps(sent)) > FRAME_MAX:
+            raise ValueError("what there is to tell of it has more than 8 MB")
     except Exception as error:  # noqa: BLE001
-        return Head(state="UNKNOWN", failure=runs(f"this job cannot be read: {sentence_of(error)}"))
+        sent = plain(Head(state="UNKNOWN", failure=runs(f"this job cannot be read: {sentence_of(error)}")))
+    return sent
 
 
 def _head_on_spark(state: str, status: Mapping[str, object]) -> Head:

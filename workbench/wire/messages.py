@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from workbench.errors import WorkbenchError, unknown
 from workbench.from_json import made
 
 VERSION = 1
 EVERY_JOB = "*"
+FRAME_MAX = 8 * 2**20
+"""The longest frame that a page reads, in characters of its JSON."""
 
 Sections = Literal["head"]
 """The sections of a frame."""
@@ -90,6 +92,23 @@ class Act:
     args: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to an act.
+
+    Attributes:
+        id: of the act.
+        ok: whether it is done.
+        text: what went wrong, in one sentence for the user.
+        data: of the act ``hello``.
+    """
+
+    id: str
+    ok: bool
+    text: str
+    data: Hello | None
+
+
 ACTS: Mapping[str, tuple[str, ...]] = {
     "hello": (),
     "tune": ("settings",),
@@ -112,13 +131,17 @@ def see_of(found: object) -> See:
     """What a page wants to see.
 
     Raises:
-        WireError: another version, or another form.
+        WireError: another version, another form, or an unknown section.
 
     Example:
         >>> see_of({"v": 1, "type": "see", "sections": {"*": {"head": 1000}}}).sections
         {'*': {'head': 1000}}
     """
-    return _made(See, _content(found, "see"))
+    see = _made(See, _content(found, "see"))
+    for section in {name for wanted in see.sections.values() for name in wanted}:
+        if section not in get_args(Sections):
+            raise WireError(unknown("section", section, get_args(Sections)))
+    return see
 
 
 def act_of(found: object) -> Act:

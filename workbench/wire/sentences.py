@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_UNITS = "ns|us|µs|ms|s|min|h|d|kB|MB|GB|B|%|x|times|records/s|rec/s|/s"
-_NUMBER = re.compile(rf"(?<![\w\[.#/'\"-])-?\d[\d,]*(?:\.\d+)?(?: ?(?:{_UNITS}))?(?![\w\]'\"])")
+_UNITS = "ns|us|µs|ms|s|min|h|d|(?:k|M|G)?B(?:/s)?|%|x|times|records/s|rec/s|/s"
+_NUMBER = re.compile(rf"(?<![\w\[.,:#/'\"-])-?\d++(?:,\d{{3}})*+(?:\.\d++)?+(?: ?(?:{_UNITS}))?(?![\w\]'\"]|[-:/.,]\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ Sentence = tuple[str | Figure, ...]
 
 
 def runs(text: str) -> Sentence:
-    """The runs of a sentence; names such as ``aggregate[1]`` are no numbers.
+    """The runs of a sentence; names such as ``aggregate[1]``, dates and addresses are no numbers.
 
     Example:
         >>> runs("Latency 50 ms, because aggregate[1] is slow")

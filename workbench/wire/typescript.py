@@ -7,29 +7,33 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from workbench.wire.head import Head, Latency
-from workbench.wire.messages import ACTS, EVERY_JOB, VERSION, Act, Choices, Hello, See, View
+from workbench.wire.messages import ACTS, EVERY_JOB, FRAME_MAX, VERSION, Act, Choices, Hello, Reply, See, View
 from workbench.wire.sentences import Figure
 from workbench.wire.values import WHOLE_MAX
 
 FILE = Path(__file__).parents[2] / "extension/src/wire.ts"
-KINDS: tuple[type, ...] = (Figure, Latency, Head, View, Choices, Hello, See, Act)
+TOLD: tuple[type, ...] = (Figure, Latency, Head, View, Choices, Hello, Reply)
+"""What a kernel sends: a page compares it with these types."""
+ASKED: tuple[type, ...] = (See, Act)
 _ATOMS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", Any: "unknown"}
 
 
 def typescript() -> str:
     """The module."""
-    shapes = {kind.__name__: {name: _shape(hint) for name, hint in _fields(kind).items()} for kind in KINDS}
     parts = [
         "// Generated from the dataclasses in `workbench/wire` by `python -m workbench.wire.typescript`.",
         f"export const VERSION = {VERSION};\n"
-        f"export const EVERY_JOB = {json.dumps(EVERY_JOB)};\n"
+        f"export const EVERY_JOB = {_quoted(EVERY_JOB)};\n"
+        f"export const FRAME_MAX = {FRAME_MAX};\n"
         f"export const WHOLE_MAX = {WHOLE_MAX};",
         f"export type ActName = {' | '.join(map(_quoted, ACTS))};",
-        *map(_interface, KINDS),
-        f"/** What `checked` compares values with. */\nexport const SHAPES = {json.dumps(shapes, indent=2)} as const;",
+        *map(_interface, TOLD + ASKED),
+        "\n".join(
+            ["/** What values are compared with. */", "export const SHAPES = {", *map(_shapes, TOLD), "} as const;"]
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -37,6 +41,11 @@ def typescript() -> str:
 def _interface(kind: type) -> str:
     lines = [f"  readonly {name}: {_type(hint)};" for name, hint in _fields(kind).items()]
     return "\n".join([f"export interface {kind.__name__} {{", *lines, "}"])
+
+
+def _shapes(kind: type) -> str:
+    lines = [f"    {name}: {json.dumps(_shape(hint))}," for name, hint in _fields(kind).items()]
+    return "\n".join([f"  {kind.__name__}: {{", *lines, "  },"])
 
 
 def _fields(kind: type) -> dict[str, Any]:
@@ -50,8 +59,6 @@ def _type(hint: Any) -> str:
     if is_dataclass(hint):
         return hint.__name__  # type: ignore[union-attr]
     origin, inner = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return " | ".join(map(_quoted, inner))
     if origin in (Union, types.UnionType):
         return " | ".join(dict.fromkeys(map(_type, inner)))
     if origin is tuple:
@@ -69,8 +76,6 @@ def _shape(hint: Any) -> Any:
     if is_dataclass(hint):
         return {"object": hint.__name__}  # type: ignore[union-attr]
     origin, inner = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return {"is": list(inner)}
     if origin in (Union, types.UnionType):
         shapes = [_shape(each) for each in inner]
         return {"any": [each for at, each in enumerate(shapes) if each not in shapes[:at]]}

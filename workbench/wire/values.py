@@ -12,22 +12,26 @@ from workbench.durations import NO_TIME, format_instant
 
 Instant = int | str | None
 """Microseconds since 1970 in UTC, or a text such as ``"end"``; None: there is none."""
-WHOLE_MAX = 2**53
-"""The largest whole number that a page reads exactly."""
+WHOLE_MAX = 2**53 - 1
+"""The largest whole number that a page cannot confuse with another."""
 
 
 def plain(value: Any) -> Any:
     """A value of the wire's dataclasses as dictionaries, lists, texts and numbers.
 
+    Halves of surrogate pairs, which no message can carry, become question marks.
+
     Raises:
-        ValueError: a number that a page cannot read: NaN, an infinity, or a whole number beyond 2**53.
+        ValueError: a number that a page cannot read: NaN, an infinity, or one of 2**53 or more.
 
     Example:
-        >>> plain({"a": (1, None)})
-        {'a': [1, None]}
+        >>> plain({"a": (1, None, "\\ud800")})
+        {'a': [1, None, '?']}
     """
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, int | float):
         if not math.isfinite(value) or abs(value) > WHOLE_MAX:
             raise ValueError(f"{value!r} is a number that a page cannot read")
@@ -35,7 +39,7 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {name: plain(getattr(value, name)) for name in _names(value.__class__)}
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {plain(str(key)): plain(each) for key, each in value.items()}
     return [plain(each) for each in value]
 
 
