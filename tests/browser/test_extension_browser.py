@@ -63,6 +63,15 @@ job = sums.sink_to(wb.DiscardSink()).run("kept", driver="stepping", parallelism=
 job.stepper.step(60)
 job.wait()
 job.recording().dashboard()"""
+MARKUP = "<img src=x onerror='window.ran = 1'></p><a href='javascript:0'>&lt;b&gt;</a><script>window.ran = 2</script>"
+MARKED = f"""%load_ext workbench
+import pyarrow as pa, workbench as wb
+def marked(row):
+    if row["n"] == 3:
+        raise ValueError({"5 ms: " + MARKUP!r})
+    return row
+stream = wb.Stream.from_table(pa.table({{"n": [1, 2, 3]}}), rate=1.0).map(marked)
+stream.sink_to(wb.DiscardSink()).run("marked", restart="none")"""
 LOSE = """([path, what]) => {
     const notebook = [...window.jupyterapp.shell.widgets('main')].find(widget => widget.context?.path === path)
     const kernel = notebook.sessionContext.session.kernel
@@ -415,6 +424,17 @@ def test_a_failure_is_announced_and_the_status_bar_tells_of_the_jobs(front):
     front.appears(f"{front.docked('noticed')} p.news", "aggregate[0] was failed on purpose")
     front.page.wait_for_timeout(1_000)
     assert front.page.locator(".jp-Notification-Toast-warning:visible").count() == 0
+
+
+def test_markup_in_what_a_function_raises_is_text_in_the_list_of_jobs_and_in_the_notice(front):
+    front.open("marked.ipynb", MARKED)
+    front.run_cell(0)
+    notice = front.appears(".jp-Notification-Toast-error", "5 ms: <img src=x")
+    failure = front.appears(".wb-Job[data-job=marked] .wb-mod-failure", MARKUP)
+    assert failure.locator(".wb-Figure", has_text="5 ms").count() == 1
+    for place in (notice, failure):
+        assert place.locator("img[src=x], a[href^=javascript], script").count() == 0
+    assert front.page.evaluate("window.ran") is None
 
 
 def test_restarts_share_one_notice_and_have_none_where_it_would_cover_the_job(front):
