@@ -4,7 +4,7 @@ import type { JSONObject } from '@lumino/coreutils';
 
 import { objectOf } from './checked.ts';
 import { unknownType, versioned } from './store.ts';
-import { EVERY_JOB, VERSION, type Act, type ActName, type Reply, type See } from './wire.ts';
+import { EVERY_JOB, VERSION, type Act, type ActName, type Open, type Reply, type See } from './wire.ts';
 
 export const CONTROL_TARGET = 'workbench:control';
 export const TELEMETRY_TARGET = 'workbench:telemetry';
@@ -20,6 +20,11 @@ export interface Ask {
   name: ActName;
   job?: string;
   args?: { [name: string]: string | Settings };
+}
+
+/** The message that opens the comm on which a page acts. */
+export function openMessage(docks: boolean): JSONObject {
+  return { v: VERSION, type: 'open', ...({ docks } satisfies Open) };
 }
 
 /** The message that asks for something. */

@@ -3,10 +3,10 @@ import { PromiseDelegate } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, replyOf, seeMessage, type Ask } from './asks';
+import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, openMessage, replyOf, seeMessage, type Ask } from './asks';
 import { Store } from './store';
 import { SubshellComm, delay } from './subshellComm';
-import { VERSION, type Reply } from './wire';
+import type { Reply } from './wire';
 
 /** How long a request may go unanswered before the user is notified. */
 const REPLY_PATIENCE_MS = 60_000;
@@ -125,7 +125,7 @@ export class KernelTalk implements IDisposable {
       }
       this._control = control;
       control.comm.onMsg = message => this._receive(() => this._settle(replyOf(message.content.data)));
-      control.open({ v: VERSION, type: 'open', docks: this._docks });
+      control.open(openMessage(this._docks));
       try {
         return await this.request({ name: 'hello' });
       } catch (reason) {

@@ -74,6 +74,10 @@ export interface Reply {
   readonly data: Hello | null;
 }
 
+export interface Open {
+  readonly docks: boolean;
+}
+
 export interface See {
   readonly sections: { readonly [name: string]: { readonly [name: string]: number } };
   readonly comm: string;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, replyOf, seeMessage } from '../src/asks.ts';
+import { CONTROL_TARGET, TELEMETRY_TARGET, actMessage, openMessage, replyOf, seeMessage } from '../src/asks.ts';
 import { WireError } from '../src/checked.ts';
 import { Store } from '../src/store.ts';
 import { FRAME_MAX, SHAPES, VERSION, WHOLE_MAX } from '../src/wire.ts';
@@ -23,6 +23,7 @@ function told(messages) {
 test('version, targets and what is asked are those that the kernel expects', () => {
   assert.equal(VERSION, golden.version);
   assert.deepEqual({ control: CONTROL_TARGET, telemetry: TELEMETRY_TARGET }, golden.targets);
+  assert.deepEqual(openMessage(true), golden.open);
   assert.deepEqual(seeMessage('7'), golden.see);
   for (const act of golden.acts) {
     const { id, name, job, args } = act;

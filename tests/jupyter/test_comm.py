@@ -20,10 +20,11 @@ from workbench.from_json import made
 from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
 from workbench.jupyter.comm import answer, register_comms, unregister_comms
 from workbench.jupyter.pump import MAX_FRONT_ENDS, PERIOD_S, FramePump
+from workbench.jupyter.showing.docked import dock
 from workbench.jupyter.told import hello_of, sent_head, told_head
 from workbench.telemetry.frames import EdgeFrame, EventFrame, Frame, TaskFrame, VertexFrame
 from workbench.wire.head import Head
-from workbench.wire.messages import FRAME_MAX, VERSION, See, WireError, act_of, see_of
+from workbench.wire.messages import FRAME_MAX, VERSION, Open, See, WireError, act_of, open_of, see_of
 from workbench.wire.messages import message as message_of
 from workbench.wire.patches import patch
 from workbench.wire.sentences import text_of
@@ -172,6 +173,7 @@ def test_golden_acts_are_understood():
     for sent in GOLDEN["acts"]:
         act = act_of(sent)
         assert (act.id, act.name, act.job, act.args) == (sent["id"], sent["name"], sent["job"], sent["args"])
+    assert open_of(GOLDEN["open"]) == Open(docks=True)
     assert see_of(GOLDEN["see"]) == See({"*": {"head": 1_000}}, "7")
 
 
@@ -502,6 +504,20 @@ def test_both_comms_of_a_kernel():
     assert control.closed
     assert telemetry.closed
     unregister_comms(kernel)
+
+
+@pytest.mark.parametrize(
+    ("told", "docks"),
+    [(GOLDEN["open"], True), (None, False), ({}, False), ({"v": 1, "type": "open", "docks": "yes"}, False)],
+    ids=["docks", "nothing", "no version", "a text"],
+)
+def test_a_front_end_docks_if_it_says_so(told, docks):
+    kernel = FakeKernel()
+    register_comms(kernel, dict)
+    kernel.targets[CONTROL_TARGET](FakeComm("page"), message(told))
+    assert dock("delays") is docks
+    unregister_comms(kernel)
+    assert not dock("delays")
 
 
 def test_registering_again_replaces_the_first():

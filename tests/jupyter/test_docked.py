@@ -22,7 +22,7 @@ def _as_before():
 
 def test_a_job_is_docked_where_a_front_end_docks_and_the_cell_was_not_chosen():
     assert not docked.dock("delays"), "there is nobody who docks"
-    docked.front_opened("page", {"version": 1, "docks": True})
+    docked.front_opened("page")
     assert docked.dock("delays")
     assert docked.is_docked("delays")
     docked.choose_display(["cell"])
@@ -30,12 +30,6 @@ def test_a_job_is_docked_where_a_front_end_docks_and_the_cell_was_not_chosen():
     assert not docked.is_docked("delays")
     docked.choose_display(["dock"])
     docked.front_closed("page")
-    assert not docked.dock("delays")
-
-
-@pytest.mark.parametrize("told", [None, {}, {"version": 1}, {"docks": "yes"}])
-def test_a_front_end_that_does_not_say_that_it_docks_does_not(told):
-    docked.front_opened("page", told)
     assert not docked.dock("delays")
 
 
@@ -49,7 +43,7 @@ def test_the_verb_tells_what_is_chosen_and_refuses_other_words():
 def test_a_front_end_may_come_shortly_after_the_cell_that_loads_the_workbench(monkeypatch):
     monkeypatch.setattr(docked, "FRONT_PATIENCE_S", 60.0)
     docked.expect_front()
-    opening = threading.Timer(0.05, docked.front_opened, ("page", {"version": 1, "docks": True}))
+    opening = threading.Timer(0.05, docked.front_opened, ("page",))
     opening.start()
     assert docked.dock("delays")
     opening.join()

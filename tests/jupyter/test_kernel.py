@@ -220,8 +220,11 @@ def test_a_front_end_finds_the_jobs_of_a_kernel_that_has_only_imported_the_workb
     def opened(comm: str) -> str:
         """What the kernel says to a comm that is opened, and asked for the jobs."""
         for kind, content in (
-            ("comm_open", {"target_name": "workbench:control", "comm_id": comm, "data": {"version": 1}}),
-            ("comm_msg", {"comm_id": comm, "data": {"version": 1, "id": "7", "request": "list"}}),
+            (
+                "comm_open",
+                {"target_name": "workbench:control", "comm_id": comm, "data": {"v": 1, "type": "open", "docks": False}},
+            ),
+            ("comm_msg", {"comm_id": comm, "data": {"v": 1, "type": "act", "id": "7", "name": "hello"}}),
         ):
             client.shell_channel.send(client.session.msg(kind, content))
         while (said := client.get_iopub_msg(timeout=60))["msg_type"] not in ("comm_msg", "comm_close"):
@@ -238,9 +241,9 @@ def test_a_front_end_finds_the_jobs_of_a_kernel_that_has_only_imported_the_workb
         assert "'ok': True" in opened("after")
         until(lambda: kernel.run("'workbench.dashboard.shown.show' in sys.modules").value == "True")
         kernel.run(GENERATOR + "job = sums.sink_to(wb.DiscardSink()).run('imported')")
-        assert "'name': 'imported'" in opened("later")
+        assert "'jobs': ['imported']" in opened("later")
         kernel.run("%load_ext workbench")
-        assert "'name': 'imported'" in opened("loaded")
+        assert "'jobs': ['imported']" in opened("loaded")
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

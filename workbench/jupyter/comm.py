@@ -18,7 +18,7 @@ from workbench.jupyter.pump import MAX_FRONT_ENDS, Comm, FramePump, close
 from workbench.jupyter.showing.ahead import import_ahead
 from workbench.jupyter.showing.docked import front_closed, front_opened
 from workbench.jupyter.told import Jobs, hello_of
-from workbench.wire.messages import Hello, Reply, WireError, act_of, id_of, message, see_of
+from workbench.wire.messages import Hello, Reply, WireError, act_of, id_of, message, open_of, see_of
 from workbench.wire.values import plain
 
 _ACTS: Mapping[str, Callable[[Job, Mapping[str, Any]], object]] = {
@@ -110,7 +110,9 @@ class _Service:
         comm.handle_msg = answer_message
         comm.on_close(lambda message: self._forget_control(comm.comm_id))
         self._controls[comm.comm_id] = comm
-        front_opened(comm.comm_id, message["content"].get("data"))
+        with suppress(WireError):  # the answer to its first act says so
+            if open_of(message["content"].get("data")).docks:
+                front_opened(comm.comm_id)
         import_ahead()
         if len(self._controls) > MAX_FRONT_ENDS:
             oldest = self._controls[next(iter(self._controls))]

@@ -1,7 +1,8 @@
 """The messages of the wire, version 1, and what a page may send.
 
-A kernel sends `hello` once, and again when its list of jobs is another; then frames, whose sections are whole or
-patches of the frame before; and a reply to each `act`. A page says with `see` which sections it wants, and how often.
+A page opens its comms with `open` and with `see`, which says which sections it wants, and how often. A kernel sends
+`hello` once, and again when its list of jobs is another; then frames, whose sections are whole or patches of the frame
+before; and a reply to each `act`.
 """
 
 from __future__ import annotations
@@ -60,6 +61,17 @@ class Hello:
     docks: tuple[str, ...]
     views: tuple[View, ...]
     settings: tuple[Choices, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What a page tells of itself when it opens the comm on which it acts.
+
+    Attributes:
+        docks: whether it docks dashboards beside notebooks.
+    """
+
+    docks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,19 @@ ACTS: Mapping[str, tuple[str, ...]] = {
 def message(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
     """A message of the kernel."""
     return {"v": VERSION, "type": kind, **content}
+
+
+def open_of(found: object) -> Open:
+    """What a page tells of itself.
+
+    Raises:
+        WireError: another version, or another form.
+
+    Example:
+        >>> open_of({"v": 1, "type": "open", "docks": True})
+        Open(docks=True)
+    """
+    return _made(Open, _content(found, "open"))
 
 
 def see_of(found: object) -> See:

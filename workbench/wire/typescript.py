@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from workbench.wire.head import Head, Latency
-from workbench.wire.messages import ACTS, EVERY_JOB, FRAME_MAX, VERSION, Act, Choices, Hello, Reply, See, View
+from workbench.wire.messages import ACTS, EVERY_JOB, FRAME_MAX, VERSION, Act, Choices, Hello, Open, Reply, See, View
 from workbench.wire.sentences import Figure
 from workbench.wire.values import WHOLE_MAX
 
 FILE = Path(__file__).parents[2] / "extension/src/wire.ts"
 TOLD: tuple[type, ...] = (Figure, Latency, Head, View, Choices, Hello, Reply)
 """What a kernel sends: a page compares it with these types."""
-ASKED: tuple[type, ...] = (See, Act)
+ASKED: tuple[type, ...] = (Open, See, Act)
 _ATOMS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", Any: "unknown"}
 
 

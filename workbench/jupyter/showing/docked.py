@@ -44,11 +44,10 @@ def expect_front() -> None:
     _expected_until_s[0] = time.monotonic() + FRONT_PATIENCE_S
 
 
-def front_opened(comm_id: str, told: object) -> None:
-    """A front end is there; it says on opening its comm whether it docks."""
-    if isinstance(told, dict) and told.get("docks") is True:
-        _fronts.add(comm_id)
-        _arrived.set()
+def front_opened(comm_id: str) -> None:
+    """A front end that docks is there."""
+    _fronts.add(comm_id)
+    _arrived.set()
 
 
 def front_closed(comm_id: str) -> None:
