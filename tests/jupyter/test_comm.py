@@ -283,6 +283,7 @@ def test_names_values_and_sentences_with_markup_travel_as_text(text):
         settings={text: text}, knobs={f"{text}!": text}, tasks=tuple(replace(task, name=text) for task in FRAME.tasks),
     )  # fmt: skip
     head = made(Head, json.loads(json.dumps(sent_head(FakeJob(frame, text)))))
+    assert head.failure == ((text,) if text else None)
     sentences = (head.backpressure, head.failure, head.change, head.interruption)
     assert [text_of(each or ()) for each in sentences] == [text] * 4
     assert (head.state, dict(head.tables), head.tasks) == (text, {text: 7}, (text,) * 3)

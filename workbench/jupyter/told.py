@@ -16,7 +16,7 @@ from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import OF_TUNE
 from workbench.wire.head import Head, head_of
 from workbench.wire.messages import FRAME_MAX, Choices, Hello, View
-from workbench.wire.sentences import runs
+from workbench.wire.sentences import quoted
 from workbench.wire.values import plain, readable, whole
 
 Jobs = Callable[[], Mapping[str, Job]]
@@ -41,8 +41,7 @@ def told_head(job: Job) -> Head:
         return _head_on_spark(job.state, status)
     frame = job.recorder.latest()
     head = head_of(frame, job.state, paused=bool(status.get("paused")), stepped=not job.live)
-    failure = None if frame is None else failure_now(frame)
-    return replace(head, failure=runs(failure) if failure else None)
+    return head if frame is None else replace(head, failure=quoted(failure_now(frame)))
 
 
 def sent_head(job: Job) -> dict[str, Any]:
@@ -55,18 +54,18 @@ def sent_head(job: Job) -> dict[str, Any]:
         if len(json.dumps(sent)) > FRAME_MAX:
             raise ValueError("what there is to tell of it has more than 8 MB")
     except Exception as error:  # noqa: BLE001
-        sent = plain(Head(state="UNKNOWN", failure=runs(f"this job cannot be read: {sentence_of(error)}")))
+        sent = plain(Head(state="UNKNOWN", failure=quoted(f"this job cannot be read: {sentence_of(error)}")))
     return sent
 
 
-def _head_on_spark(state: str, status: Mapping[str, object]) -> Head:
+def _head_on_spark(state: str, status: Mapping[str, Any]) -> Head:
     """What Spark measures; the rest is not known."""
-    batches, failure = whole(status["batches"]), status["failure"]
+    batches = whole(status["batches"])
     return Head(
         state=state,
         paused=bool(status["paused"]),
         read_per_s=readable(status["rows_per_second"]),
         late=whole(status["late_records"]),
         checkpoint=batches - 1 if batches else None,
-        failure=runs(str(failure)) if failure else None,
+        failure=quoted(status["failure"]),
     )

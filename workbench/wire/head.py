@@ -9,7 +9,7 @@ from typing import Any
 from workbench.telemetry.diagnosis import told_of_connection, told_of_kept
 from workbench.telemetry.frames import Frame, end_latency
 from workbench.telemetry.reached import event_time_lag
-from workbench.wire.sentences import Sentence, runs
+from workbench.wire.sentences import Sentence, quoted, runs
 from workbench.wire.values import Instant, instant, readable, whole
 
 Setting = str | int | float | None
@@ -48,7 +48,7 @@ class Head:
         settings: the present values, by name.
         tables: the committed rows of each table.
         backpressure: a sentence; empty: not known.
-        failure: what ended the job, keeps it down, or stopped it for a moment just now.
+        failure: what ended the job, keeps it down, or stopped it for a moment just now; without marks.
         change: the last change of a setting, and its measured effect.
         interruption: the last failure, rescaling or take-over.
         connections: what is broken between the job and servers.
@@ -126,7 +126,7 @@ def head_of(frame: Frame | None, state: str, *, paused: bool, stepped: bool = Fa
         settings={**frame.settings, **frame.knobs},
         tables=dict(frame.tables),
         backpressure=runs(frame.backpressure),
-        failure=_sentence(frame.failure),
+        failure=quoted(frame.failure),
         change=_sentence(frame.changes[-1].sentence if frame.changes else None),
         interruption=_sentence(frame.interruptions[-1].sentence if frame.interruptions else None),
         connections=_sentence(" ".join(told_of_connection(task, outage) for task, outage in frame.lost.items())),

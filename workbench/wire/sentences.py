@@ -40,6 +40,16 @@ def runs(text: str) -> Sentence:
     return (*found, *([text[end:]] * (end < len(text))))
 
 
+def quoted(text: str | None) -> Sentence | None:
+    """What someone else says: in the message of an error, the numbers are those of code and records.
+
+    Example:
+        >>> quoted("map function 'tax' raised ValueError: 5, line 12"), quoted("")
+        (("map function 'tax' raised ValueError: 5, line 12",), None)
+    """
+    return (text,) if text else None
+
+
 def text_of(sentence: Iterable[str | Figure]) -> str:
     """The sentence as text.
 
