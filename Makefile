@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills log-kills chaos clusters soak interrupts mutants pipelines contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference wire bench simulate kills connector-kills log-kills chaos clusters soak interrupts mutants pipelines contention corruption fuzz large doctor install install-dev install-docs clean
 
 # Many processes import the workbench: one compiles it to bytecode for all.
 unexport PYTHONDONTWRITEBYTECODE
@@ -100,6 +100,9 @@ pictures: install-dev  ## retake the pictures of docs/images in a Chromium (ARGS
 
 reference: install-dev  ## regenerate docs/reference.md from the docstrings
 	@PYTHONPATH=tests/project $(BIN)/python -m reference
+
+wire: install-dev  ## regenerate the types of the extension's messages from workbench/wire
+	@PYTHONPATH=tests/support $(BIN)/python -m wire_types
 
 bench: install  ## run a benchmark (BENCH=grouping)
 	@$(BIN)/workbench bench $(BENCH) $(ARGS)

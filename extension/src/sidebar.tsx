@@ -160,7 +160,7 @@ function Job({ job, run, choose }: { job: JobHead; run: Run; choose: Choose }): 
         />
         <Fact name="checkpoint" value={job.checkpoint} title="lastCompletedCheckpointId" />
         <Fact name="late" value={count(job.late)} title="numLateRecordsDropped" />
-        <Fact name="restarts" value={job.restarts} title="restarts" />
+        <Fact name="restarts" value={job.restarts} title="numRestarts" />
         <Fact name="running" value={runningTime(job.running_ms)} title="runningTime" />
       </dl>
       {job.backpressure.length > 0 && (

@@ -1,4 +1,4 @@
-// Generated from the dataclasses in `workbench/wire` by `python -m workbench.wire.typescript`.
+// Generated from the dataclasses in `workbench/wire` by `make wire`.
 
 export const VERSION = 1;
 export const EVERY_JOB = '*';

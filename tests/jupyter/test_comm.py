@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from jupyter_client.session import Session
 from waiting import until
+from wire_types import FILE, typescript
 
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import SettingError
@@ -28,7 +29,6 @@ from workbench.wire.messages import FRAME_MAX, VERSION, Open, See, WireError, ac
 from workbench.wire.messages import message as message_of
 from workbench.wire.patches import patch
 from workbench.wire.sentences import text_of
-from workbench.wire.typescript import FILE, typescript
 from workbench.wire.values import WHOLE_MAX, plain
 
 ROOT = Path(__file__).parents[2]
@@ -213,7 +213,7 @@ def test_the_golden_patch_is_what_has_changed():
 
 
 def test_the_types_of_the_page_are_those_of_the_kernel():
-    assert FILE.read_text() == typescript(), "run python -m workbench.wire.typescript"
+    assert FILE.read_text() == typescript(), "run make wire"
 
 
 @pytest.mark.parametrize("field", ["id", "job", "args", "name"])

@@ -1,4 +1,4 @@
-"""TypeScript's types of the wire, generated from its dataclasses: ``python -m workbench.wire.typescript``."""
+"""TypeScript's types of the wire, generated from its dataclasses: ``make wire``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ATOMS = {str: "string", int: "number", float: "number", bool: "boolean", type(N
 def typescript() -> str:
     """The module."""
     parts = [
-        "// Generated from the dataclasses in `workbench/wire` by `python -m workbench.wire.typescript`.",
+        "// Generated from the dataclasses in `workbench/wire` by `make wire`.",
         f"export const VERSION = {VERSION};\n"
         f"export const EVERY_JOB = {_quoted(EVERY_JOB)};\n"
         f"export const FRAME_MAX = {FRAME_MAX};\n"
