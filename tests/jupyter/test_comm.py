@@ -23,7 +23,7 @@ from workbench.jupyter.pump import MAX_FRONT_ENDS, PERIOD_S, FramePump
 from workbench.jupyter.showing.docked import dock
 from workbench.jupyter.told import hello_of, sent_head, told_head
 from workbench.telemetry.frames import EdgeFrame, EventFrame, Frame, TaskFrame, VertexFrame
-from workbench.wire.head import Head
+from workbench.wire.head import Head, head_of
 from workbench.wire.messages import VERSION, Open, See, WireError, act_of, open_of, see_of
 from workbench.wire.messages import message as message_of
 from workbench.wire.patches import patch
@@ -79,7 +79,7 @@ FRAME = Frame(
 
 
 class FakeJob:
-    engine, live = "kernel", True
+    engine = "kernel"
 
     def __init__(self, frame=FRAME, state="RUNNING"):
         self.state = state
@@ -87,9 +87,7 @@ class FakeJob:
         self.calls = []
         self.paused = False
         self.recorder = SimpleNamespace(latest=lambda: self.frame)
-
-    def status(self):
-        return {"job": "delays", "state": self.state, "paused": self.paused}
+        self._run = SimpleNamespace(head=lambda: head_of(self.frame, self.state, paused=self.paused))
 
     def tune(self, **settings):
         if "bufer_timeout" in settings:

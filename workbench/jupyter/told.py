@@ -14,7 +14,7 @@ from workbench.errors import sentence_of
 from workbench.jupyter.showing.docked import is_docked
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import OF_TUNE
-from workbench.wire.head import Head, head_of
+from workbench.wire.head import Head
 from workbench.wire.messages import FRAME_MAX, Choices, Hello, View
 from workbench.wire.sentences import quoted
 from workbench.wire.values import plain, readable, whole
@@ -36,11 +36,10 @@ def hello_of(jobs: Mapping[str, Job]) -> Hello:
 
 def told_head(job: Job) -> Head:
     """A job at a glance, from its newest frame."""
-    status = job.status()
     if job.engine == "spark":
-        return _head_on_spark(job.state, status)
+        return _head_on_spark(job.state, job.status())
     frame = job.recorder.latest()
-    head = head_of(frame, job.state, paused=bool(status.get("paused")), stepped=not job.live)
+    head = job._run.head()
     return head if frame is None else replace(head, failure=quoted(failure_now(frame)))
 
 

@@ -32,7 +32,6 @@ from workbench.runtime.settings.setting import with_settings
 from workbench.runtime.settings.table import OF_TUNE, TunableSettings
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.recorder import Recorder
-from workbench.wire.head import head_of
 
 
 class Job:
@@ -155,8 +154,7 @@ class Job:
         Source: F2-1.
         """
         run = self._run
-        head = head_of(run.recorder.latest(), run.state, paused=run.master.paused)
-        status = status_of(run.name, head, run.master.shown())
+        status = status_of(run.name, run.head(), run.master.shown())
         status["stalled"] = run.driver.stalled() or None
         holder = run.holder()
         if (parts := run.master.services.parts) is not None:

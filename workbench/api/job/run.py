@@ -15,6 +15,7 @@ from workbench.errors import JobError, SettingError
 from workbench.runtime.job.master import Master
 from workbench.runtime.storage import Holder
 from workbench.telemetry.recorder import Recorder
+from workbench.wire.head import Head, head_of
 
 if TYPE_CHECKING:
     from workbench.api.job.job import Job
@@ -90,6 +91,11 @@ class Run:
     def over(self) -> bool:
         """Whether the job has ended and will not restart."""
         return self.master.over
+
+    def head(self) -> Head:
+        """The job at a glance: its newest frame, in its present state."""
+        is_stepped = isinstance(self.driver, SteppingDriver)
+        return head_of(self.recorder.latest(), self.state, paused=self.master.paused, stepped=is_stepped)
 
     def become(self, twin: Run) -> None:
         """Continue in place of another run of this job."""
