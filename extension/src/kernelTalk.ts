@@ -111,8 +111,7 @@ export class KernelTalk implements IDisposable {
     }
     this.store.welcome(reply.data);
     if (await this._openTelemetry()) {
-      this._told.emit();
-      this._enter('open');
+      this._tell();
     }
   }
 
@@ -151,7 +150,7 @@ export class KernelTalk implements IDisposable {
         if (!this.store.take(message.content.data)) {
           this._control?.comm.send(seeMessage(telemetry.comm.commId));
         }
-        this._told.emit();
+        this._tell();
       });
     const handled = telemetry.open(seeMessage()).done.then(() => delay(TELEMETRY_PATIENCE_MS));
     const listenAgain = () => {
@@ -183,6 +182,13 @@ export class KernelTalk implements IDisposable {
       return null;
     }
     return made;
+  }
+
+  private _tell(): void {
+    this._told.emit();
+    if (this.store.isComplete && this._state === 'opening') {
+      this._enter('open');
+    }
   }
 
   private _receive(take: () => void): void {

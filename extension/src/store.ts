@@ -29,6 +29,11 @@ export class Store {
     });
   }
 
+  /** Whether the head of each job is known: one of them that comes later is of a new job. */
+  get isComplete(): boolean {
+    return this._hello?.jobs.every(name => this._known.has(name)) ?? false;
+  }
+
   /** Take what a kernel tells of itself. */
   welcome(hello: Hello): void {
     this._hello = hello;

@@ -38,6 +38,14 @@ test('the heads of jobs are read without loss, and patched', () => {
   assert.deepEqual(store.hello.settings, golden.told[0].settings);
 });
 
+test('a store is complete when the head of each job is known', () => {
+  const [hello, first, second] = golden.told;
+  assert.equal(new Store().isComplete, false);
+  assert.equal(told([{ ...hello, jobs: [] }]).isComplete, true);
+  assert.equal(told([hello, first]).isComplete, false);
+  assert.equal(told([hello, first, second]).isComplete, true);
+});
+
 test('a patch of a frame that is not here asks for a whole one, and changes nothing', () => {
   const [hello, whole, , patch] = golden.told;
   assert.equal(told([hello]).take(patch), false);

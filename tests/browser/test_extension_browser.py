@@ -100,6 +100,10 @@ SOON = """() => {
     window.setTimeout = (act, ms, ...rest) => later(act, ms === 30_000 ? 1_000 : ms, ...rest)
 }"""
 """What is due in half a minute is due in a second from now on."""
+CLOSE_DOCKED = """() => {
+    const docked = [...window.jupyterapp.shell.widgets('main')].filter(widget => widget.hasClass('wb-Dashboard'))
+    docked.forEach(widget => widget.close())
+}"""
 RUNNING_TIME = "() => document.querySelector('.wb-Job-facts div:nth-child(7) dd').textContent"
 BUSY_UNTIL_SEEN = """deadline = time.monotonic() + 120
 while not pathlib.Path("seen").exists() and time.monotonic() < deadline:
@@ -588,6 +592,22 @@ def test_a_stream_cell_docks_its_dashboard_beside_the_notebook_or_shows_it_as_ch
     front.run_cell(3)
     front.appears(in_cells)
     assert front.page.locator(front.docked("here")).count() == 0
+
+
+def test_a_dashboard_that_was_closed_stays_closed_when_its_notebook_is_looked_at_again(front):
+    front.open("closed.ipynb", "%load_ext workbench\nimport pyarrow as pa, workbench as wb", MAGIC)
+    for cell in range(2):
+        front.run_cell(cell, wait=False)
+    docked = front.docked("flow")
+    front.appears(f"{docked} .wb-graph")
+    front.page.evaluate(CLOSE_DOCKED)
+    front.page.locator(docked).wait_for(state="detached")
+    front.open("elsewhere.ipynb", "%load_ext workbench")
+    front.appears(".wb-Explanation code", "%load_ext workbench")
+    front.open("closed.ipynb")
+    front.appears(".wb-Job[data-job=flow]")
+    front.page.wait_for_timeout(1_000)
+    assert front.page.locator(docked).count() == 0
 
 
 def test_common_tasks_take_as_many_clicks_as_the_documentation_says(front):
